@@ -1,0 +1,86 @@
+"""One token-level renderer interface for RL rollouts, served by whichever installed plugin knows the model best.
+
+Names are loaded on first use, so that importing this package costs next to nothing and imports no third party.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "resolver": ("resolve", "select_backend", "explain", "Explanation"),
+    "discovery": ("plugins", "PluginInfo"),
+    "resolution": ("Resolution",),
+    "types": ("Renderer", "RenderedTokens", "ParsedResponse", "ToolCall", "ToolCallStatus", "ToolSpec", "Termination"),
+    "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "hookimpl"),
+    "seam": ("SeamBridge",),
+    "rollout": ("Rollout",),
+    "errors": (
+        "RendererError",
+        "MessageError",
+        "UnsupportedContentError",
+        "ToolError",
+        "UnsupportedToolsError",
+        "OptionError",
+        "RenderError",
+        "NoBackendError",
+        "AmbiguousBackendError",
+        "BackendUnavailableError",
+        "NoBridgeError",
+        "CreateError",
+        "PluginError",
+        "DuplicatePluginError",
+        "IncompatiblePluginError",
+        "TokenizerError",
+        "ContractError",
+        "RolloutError",
+        "PinMismatchError",
+        "ParityError",
+        "BridgeDeclined",
+        "RendererWarning",
+    ),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [*_MODULE]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from .discovery import PluginInfo as PluginInfo
+    from .discovery import plugins as plugins
+    from .errors import *  # noqa: F403
+    from .plugin import Backend as Backend
+    from .plugin import Coverage as Coverage
+    from .plugin import Match as Match
+    from .plugin import Query as Query
+    from .plugin import Unavailable as Unavailable
+    from .plugin import hookimpl as hookimpl
+    from .resolution import Resolution as Resolution
+    from .resolver import Explanation as Explanation
+    from .resolver import explain as explain
+    from .resolver import resolve as resolve
+    from .resolver import select_backend as select_backend
+    from .rollout import Rollout as Rollout
+    from .seam import SeamBridge as SeamBridge
+    from .types import ParsedResponse as ParsedResponse
+    from .types import RenderedTokens as RenderedTokens
+    from .types import Renderer as Renderer
+    from .types import Termination as Termination
+    from .types import ToolCall as ToolCall
+    from .types import ToolCallStatus as ToolCallStatus
+    from .types import ToolSpec as ToolSpec
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE})

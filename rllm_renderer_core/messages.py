@@ -1,0 +1,206 @@
+"""Messages and tools in one normal form, made once, before any backend sees them.
+
+The normal form of a message is a new dict without ``None`` values, with
+
+- ``role``: a non-empty string; ``content``: a string always, unless the message carries media, then a list of parts;
+  text parts of a list are joined with nothing between them; absent, ``None``, ``""`` and ``[]`` are ``""``;
+- ``reasoning_content`` where the message has it (also taken from ``reasoning`` and from thinking parts);
+- ``tool_calls``: ``{"id", "type": "function", "function": {"name", "arguments"}}`` (``id`` left out where there is none),
+  ``arguments`` JSON text: text that was given stays byte for byte, a mapping becomes JSON with keys in their order;
+- ``tool_call_id``, ``name`` and any further keys as they came.
+
+The normal form of a tool is OpenAI's wrapper ``{"type": "function", "function": {...}}``: what serving passes to a template.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .errors import MessageError, ToolError, UnsupportedContentError
+from .types import ToolSpec
+
+MEDIA_TYPES = frozenset({"image", "image_url", "video", "video_url", "audio", "input_audio", "audio_url", "file"})
+
+
+def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
+    """New messages in normal form; the input is never changed.
+
+    Raises:
+        MessageError: With the index of the message that can't be used, and why.
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
+    return [_message(index, message) for index, message in enumerate(messages)]
+
+
+def normalize_tools(tools: Iterable[Any] | None) -> list[dict[str, Any]] | None:
+    """OpenAI wrappers from wrappers, bare function dicts or ``ToolSpec``; no key is dropped, added or moved.
+
+    Returns:
+        ``None`` for ``None`` and for an empty list: a template treats both alike.
+
+    Raises:
+        ToolError: With the index of the tool that can't be used, and why.
+    """
+    if tools is None:
+        return None
+    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
+        raise ToolError(f"tools must be a list of declarations, not {type(tools).__name__}")
+    return [_tool(index, tool) for index, tool in enumerate(tools)] or None
+
+
+def has_media(message: Mapping[str, Any]) -> bool:
+    """Whether a normalised message carries parts that aren't text."""
+    return not isinstance(message["content"], str)
+
+
+def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
+    """Raises ``UnsupportedContentError`` for the first message with media: for renderers of text."""
+    for index, message in enumerate(messages):
+        if has_media(message):
+            kinds = sorted({part["type"] for part in message["content"]} - {"text"})
+            raise UnsupportedContentError(
+                f"message {index} ({message['role']}) has {', '.join(kinds)} content, and {renderer} renders text alone",
+                fix="use a renderer of a vision model, with image_processor=, or remove the part",
+                index=index,
+            )
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any] | None:
+    """A mapping, from a mapping or an object such as the OpenAI client's (pydantic, or plain attributes)."""
+    if isinstance(value, Mapping):
+        return value
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        dumped = dump()
+        return dumped if isinstance(dumped, Mapping) else None
+    return None
+
+
+def _message(index: int, message: Any) -> dict[str, Any]:
+    source = _as_mapping(message)
+    if source is None:
+        raise MessageError(f"message {index} must be a mapping, not {type(message).__name__}", index=index)
+    role = source.get("role")
+    if not isinstance(role, str) or not role:
+        raise MessageError(f"message {index} has no role", fix='give it one, such as "user"', index=index)
+    content, thinking = _content(index, role, source.get("content"))
+    out: dict[str, Any] = {"role": role, "content": content}
+    reasoning = source.get("reasoning_content")
+    if reasoning is None:
+        reasoning = source.get("reasoning")
+    if reasoning is not None and not isinstance(reasoning, str):
+        raise MessageError(f"message {index} ({role}): reasoning_content must be text", index=index)
+    if thinking is not None:
+        if reasoning:
+            raise MessageError(f"message {index} ({role}) has both reasoning_content and thinking parts", index=index)
+        reasoning = thinking
+    if reasoning is not None:
+        out["reasoning_content"] = reasoning
+    calls = source.get("tool_calls")
+    if calls:
+        if role != "assistant":
+            raise MessageError(f"message {index} ({role}) has tool_calls; only an assistant message may", index=index)
+        if isinstance(calls, (str, Mapping)) or not isinstance(calls, Iterable):
+            raise MessageError(f"message {index} ({role}): tool_calls must be a list", index=index)
+        out["tool_calls"] = [_call(index, at, call) for at, call in enumerate(calls)]
+    skip = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
+    out.update({key: value for key, value in source.items() if key not in skip and value is not None})
+    return out
+
+
+def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, Any]], str | None]:
+    """``content`` in normal form, and the text of thinking parts, which go to ``reasoning_content``."""
+    if content is None:
+        return "", None
+    if isinstance(content, str):
+        return content, None
+    if isinstance(content, (bytes, Mapping)) or not isinstance(content, Iterable):
+        raise MessageError(
+            f"message {index} ({role}): content must be text or a list of parts, not {type(content).__name__}", index=index
+        )
+    parts: list[dict[str, Any]] = []
+    thinking: str | None = None
+    for part in content:
+        if isinstance(part, str):
+            part = {"type": "text", "text": part}
+        part = _as_mapping(part)
+        kind = part.get("type") if part is not None else None
+        if part is not None and kind == "text" and isinstance(part.get("text"), str):
+            parts.append({"type": "text", "text": part["text"]})
+        elif part is not None and kind == "thinking" and isinstance(part.get("thinking"), str) and role == "assistant":
+            thinking = (thinking or "") + part["thinking"]
+        elif part is not None and kind in MEDIA_TYPES:
+            parts.append(dict(part))
+        else:
+            raise UnsupportedContentError(
+                f"message {index} ({role}) has a content part of type {kind!r} that isn't known",
+                fix=f"use text or one of {', '.join(sorted(MEDIA_TYPES))}",
+                index=index,
+            )
+    if any(part["type"] != "text" for part in parts):
+        return parts, thinking
+    return "".join(part["text"] for part in parts), thinking
+
+
+def _call(index: int, at: int, call: Any) -> dict[str, Any]:
+    source = _as_mapping(call)
+    if source is not None:
+        function = source.get("function")
+        function = source if function is None else _as_mapping(function) or vars(function)
+        name, arguments, call_id = function.get("name"), function.get("arguments"), source.get("id")
+    else:
+        inner = getattr(call, "function", None) or call
+        name, arguments, call_id = getattr(inner, "name", None), getattr(inner, "arguments", None), getattr(call, "id", None)
+    where = f"message {index}, tool call {at}"
+    if not isinstance(name, str) or not name:
+        raise MessageError(f"{where} has no function name", index=index)
+    if arguments is None or arguments == "":
+        text = "{}"
+    elif isinstance(arguments, str):
+        text = arguments
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise MessageError(
+                f"{where} ({name}): arguments aren't JSON: {error}", fix="pass valid JSON text or a mapping", index=index
+            ) from None
+        if not isinstance(value, dict):
+            raise MessageError(f"{where} ({name}): arguments must be a JSON object, not {type(value).__name__}", index=index)
+    elif isinstance(arguments, Mapping):
+        try:
+            text = json.dumps(arguments, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise MessageError(f"{where} ({name}): arguments can't be written as JSON: {error}", index=index) from None
+    else:
+        raise MessageError(f"{where} ({name}): arguments must be JSON text or a mapping", index=index)
+    out: dict[str, Any] = {} if call_id is None else {"id": str(call_id)}
+    out["type"] = "function"
+    out["function"] = {"name": name, "arguments": text}
+    return out
+
+
+def _tool(index: int, tool: Any) -> dict[str, Any]:
+    if isinstance(tool, ToolSpec):
+        tool = tool.to_dict()
+    source = _as_mapping(tool)
+    if source is None:
+        raise ToolError(f"tool {index} must be a mapping or a ToolSpec, not {type(tool).__name__}", index=index)
+    function = source.get("function") if "function" in source else source
+    function = _as_mapping(function)
+    if function is None:
+        raise ToolError(f"tool {index}: function must be a mapping", index=index)
+    if source.get("type", "function") != "function":
+        raise ToolError(f"tool {index} is of type {source['type']!r}; only functions can be declared", index=index)
+    name = function.get("name")
+    if not isinstance(name, str) or not name:
+        raise ToolError(f"tool {index} has no function name", index=index)
+    parameters = function.get("parameters")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ToolError(f"tool {index} ({name}): parameters must be a JSON schema object", index=index)
+    if function is source:
+        function = {key: value for key, value in source.items() if key != "type"} if "type" in source else source
+        return {"type": "function", "function": dict(function)}
+    return {"type": "function", **source, "function": dict(function)}

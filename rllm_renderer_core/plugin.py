@@ -1,0 +1,149 @@
+"""What a plugin author imports: the hook, ``Backend``, and the three things that ``covers`` may answer.
+
+A plugin is a module named by an entry point of the group ``rllm_renderer``::
+
+    [project.entry-points.rllm_renderer]
+    mymodel = "rllm_renderer_mymodel"
+
+Importing it must be light: no torch, no transformers, no upstream package. Those are for ``create``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import pluggy
+
+from .types import Renderer
+
+GROUP = "rllm_renderer"
+"""Entry-point group, and pluggy's project name."""
+
+API_VERSION = 1
+"""Version of the plugin API. A plugin module may say which it was built for with ``rllm_renderer_api = 1``."""
+
+
+class Match(IntEnum):
+    """How a backend's coverage came about; decides between backends of equal priority."""
+
+    FALLBACK = 0
+    """Anything goes: a chat template of unknown make."""
+    PARITY = 1
+    """Found by comparing ids with the tokenizer's template."""
+    FAMILY = 2
+    """An anchored rule on the model's name."""
+    EXACT = 3
+    """The very name is listed."""
+    NAMED = 4
+    """The user named the renderer."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """"I serve this model": which renderer, how well it matches, whether it bridges, and why.
+
+    Args:
+        renderer: The backend's own name of the renderer, as ``resolve(renderer=...)`` takes it.
+        match: See :class:`Match`.
+        has_bridge: Whether ``bridge_to_next_turn`` can return ids at all.
+        reason: One line for the user: "listed in MODEL_RENDERER_MAP".
+        data: Anything that ``create`` needs; must be picklable.
+    """
+
+    renderer: str
+    match: Match
+    has_bridge: bool
+    reason: str
+    data: Any = None
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """"I know this model, but can't serve it here." It never wins; its fix is shown to whoever ends up with less."""
+
+    reason: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a backend is asked. ``tokenizer`` is ``None`` where only coverage is asked for.
+
+    Attributes:
+        model: The model's name as the user gave it, or the tokenizer's ``name_or_path``.
+        tokenizer: The one tokenizer object to use; never load another by name.
+        renderer: The renderer that the user named, or ``None``. A backend that has one of that name covers the query,
+            whatever the model; one that hasn't returns ``None``.
+        thinking: ``True``, ``False``, or ``None`` for the model's default.
+        thinking_retention: ``"all"`` or ``"tool_cycle"``. The core enforces it; for information only.
+        chat_template_kwargs: Extra keywords of the model's template.
+        image_processor: The processor that vision renderers need.
+        template_bridge: Whether the chat-template backend may prove bridges with the seam.
+    """
+
+    model: str
+    tokenizer: Any = None
+    renderer: str | None = None
+    thinking: bool | None = None
+    thinking_retention: str = "all"
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    image_processor: Any = None
+    template_bridge: bool = False
+
+
+class Backend:
+    """One source of renderers. Subclass it, set the class attributes, and return an instance from the hook.
+
+    Instances must be picklable and cheap: they are made at each discovery, before anything is imported.
+
+    Attributes:
+        name: What ``resolve(backend=...)`` takes.
+        priority: The highest among those that cover wins. Built-in values: prime 100, tinker 50, fireworks 40,
+            chat-template 0; 80 is the advice for a hand-written renderer with an exact list of models.
+        options: Which of ``thinking``, ``chat_template_kwargs``, ``image_processor``, ``template_bridge`` it can honour.
+            Any other that the user sets is refused by the core with an ``OptionError``.
+        spellings: Which of rLLM's spellings address it: ``renderer_family``, ``renderer_name``.
+        upstream: Distributions that it wraps; their versions are part of a ``Resolution``.
+    """
+
+    name: ClassVar[str]
+    priority: ClassVar[int]
+    options: ClassVar[frozenset[str]] = frozenset()
+    spellings: ClassVar[frozenset[str]] = frozenset()
+    upstream: ClassVar[tuple[str, ...]] = ()
+
+    def covers(self, query: Query) -> Coverage | Unavailable | None:
+        """The coverage predicate: cheap, without a tokenizer, by exact or anchored names, never by substring."""
+        raise NotImplementedError
+
+    def create(self, query: Query, coverage: Coverage) -> Renderer:
+        """Build the renderer that ``covers`` promised, on ``query.tokenizer``.
+
+        Raises:
+            OptionError: For a value of an option that this renderer can't honour.
+        """
+        raise NotImplementedError
+
+    def renderer_names(self) -> Iterable[str]:
+        """All names that ``resolve(renderer=...)`` can ask of this backend; used in error messages."""
+        return ()
+
+    def candidates(self, query: Query) -> Iterable[Coverage]:
+        """Coverages to try by token parity on a tokenizer whose name nobody knows; best guess first."""
+        return ()
+
+
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+"""Marks ``rllm_renderer_backends`` in a plugin module."""
+
+
+class HookSpec:
+    """The hooks of this project; there is one."""
+
+    @hookspec
+    def rllm_renderer_backends(self) -> Iterable[Backend]:  # type: ignore[empty-body]
+        """Return the backends that this plugin adds, most wanted first."""
