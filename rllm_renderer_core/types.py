@@ -190,8 +190,9 @@ class Renderer(Protocol):
     Messages and tools reach a backend in the normal form of ``rllm_renderer_core.messages``. All ids are of the model's
     vocabulary; nothing here takes or returns text where it could take ids.
 
-    A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, a pair of
-    the ids that open and close reasoning; ``supports_media``, True where image parts are carried.
+    A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, the pair
+    of ids that open and close reasoning, or ``()`` where the format has none (without it the core parses completions to know
+    whether they end inside reasoning); ``supports_media``, True where image parts are carried.
     """
 
     def render(

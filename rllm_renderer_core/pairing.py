@@ -1,0 +1,82 @@
+"""Which tool result answers which call: decided once, for all backends.
+
+Completions of most formats carry no call ids, and clients send results without ``name``. A pairing is certain when every
+result's id is the id of a call, or when there is one call and one result. A name is certain also when all calls share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Call = tuple[str, str | None]
+"""Name and id (``None`` where the format has none) of one call, in the order in which the model wrote them."""
+
+
+def calls_of(message: Mapping[str, Any]) -> list[Call]:
+    """The calls of a normalised assistant message."""
+    return [(call["function"]["name"], call.get("id")) for call in message.get("tool_calls") or ()]
+
+
+def results_in(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Indices of the tool results among the messages."""
+    return [index for index, message in enumerate(messages) if message["role"] == "tool"]
+
+
+def certain_pairing(calls: Sequence[Call], results: Sequence[Mapping[str, Any]]) -> list[Call] | None:
+    """The calls with the ids that the results use, or ``None`` where it isn't certain which result answers which call."""
+    wanted = [result.get("tool_call_id") for result in results]
+    known = [call_id for _, call_id in calls]
+    if calls and None not in wanted and None not in known and len(set(known)) == len(known) and set(wanted) <= set(known):
+        return list(calls)
+    if len(calls) == len(results) == 1:
+        name, call_id = calls[0]
+        if call_id is None or wanted[0] is None or wanted[0] == call_id:
+            return [(name, wanted[0] or call_id)]
+    return None
+
+
+def fill_results(calls: Sequence[Call], messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages whose tool results have the ``name`` (and, where one call and one result make it certain, the id) of their
+    call. What isn't certain stays as it is; a name that the caller gave is never changed."""
+    at = results_in(messages)
+    if not at or not calls:
+        return messages
+    by_id = {call_id: name for name, call_id in calls if call_id is not None}
+    names = {name for name, _ in calls}
+    pairing = certain_pairing(calls, [messages[index] for index in at])
+    out = list(messages)
+    for index in at:
+        message = out[index]
+        given = message.get("tool_call_id")
+        extra: dict[str, Any] = {}
+        if pairing is not None and len(calls) == len(at) == 1:
+            name, call_id = pairing[0]
+            extra = {"name": name} if call_id is None else {"name": name, "tool_call_id": call_id}
+        elif given in by_id:
+            extra = {"name": by_id[given]}
+        elif len(names) == 1 and (given is None or not by_id):
+            extra = {"name": next(iter(names))}
+        out[index] = {**message, **{key: value for key, value in extra.items() if not message.get(key)}}
+    return out
+
+
+def fill_history(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A whole conversation whose tool results have the name of their call, taken from the assistant turn before them."""
+    out: list[dict[str, Any]] = []
+    calls: list[Call] = []
+    start = 0
+    while start < len(messages):
+        message = messages[start]
+        if message["role"] != "tool":
+            if message["role"] == "assistant":
+                calls = calls_of(message)
+            out.append(message)
+            start += 1
+            continue
+        end = start
+        while end < len(messages) and messages[end]["role"] == "tool":
+            end += 1
+        out.extend(fill_results(calls, messages[start:end]))
+        start = end
+    return out

@@ -1,0 +1,95 @@
+"""What was resolved, as a plain record: what one process resolved, another can compare, pin and verify."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from .errors import PinMismatchError
+from .plugin import Match
+
+SCHEMA = 1
+"""Version of the JSON form."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Which renderer serves a model, and everything that its ids depend on.
+
+    Two resolutions are equal when they give the same ids; ``reason`` and ``hints`` are for people and don't count.
+
+    Attributes:
+        model: The model's name as it was asked for.
+        backend: Name of the backend, such as ``"prime"``.
+        renderer: The backend's own name of the renderer, such as ``"qwen3"``.
+        match: How well it matches, by the name of the :class:`Match`, in lower case.
+        has_bridge: Whether bridges are possible at all.
+        options: Options that differ from their defaults, as JSON values.
+        plugin: Distribution and version of the plugin: ``"rllm-renderer-prime 0.1.0"``.
+        core: Version of rllm-renderer-core.
+        upstream: Versions of the wrapped distributions.
+        reason: Why this backend won.
+        hints: What would serve better, with the fix: plugins not installed, broken or unable to serve the model here.
+    """
+
+    model: str
+    backend: str
+    renderer: str
+    match: str
+    has_bridge: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+    plugin: str = ""
+    core: str = ""
+    upstream: Mapping[str, str] = field(default_factory=dict)
+    reason: str = field(default="", compare=False)
+    hints: tuple[str, ...] = field(default=(), compare=False)
+
+    def __hash__(self) -> int:
+        return hash((self.model, self.backend, self.renderer, self.plugin))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, with ``"schema"`` as the version of this form."""
+        return {"schema": SCHEMA, **asdict(self), "hints": list(self.hints)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Resolution:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            PinMismatchError: The data has another schema, lacks a field or has one that isn't known.
+        """
+        if data.get("schema") != SCHEMA:
+            raise PinMismatchError(
+                f"a pinned resolution of schema {data.get('schema')!r} can't be read, this is schema {SCHEMA}",
+                fix="write the pin again: rllm-renderer pin MODEL",
+            )
+        values = {key: value for key, value in data.items() if key != "schema"}
+        names = {each.name for each in fields(cls)}
+        odd = sorted(values.keys() - names) + [f"no {name}" for name in ("model", "backend", "renderer") if not values.get(name)]
+        if odd:
+            raise PinMismatchError(f"not a pinned resolution: {', '.join(odd)}", fix="write the pin again: rllm-renderer pin MODEL")
+        if str(values.get("match", "")).upper() not in Match.__members__:
+            raise PinMismatchError(f"not a pinned resolution: match {values.get('match')!r} isn't known")
+        values["hints"] = tuple(values.get("hints", ()))
+        return cls(**values)
+
+    def differences(self, other: Resolution) -> list[str]:
+        """One line for each fact that makes the two unequal: ``"upstream.renderers: 0.1.12 here, 0.1.11 there"``."""
+        lines = []
+        for each in fields(self):
+            if not each.compare:
+                continue
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(mine, Mapping):
+                for key in sorted({*mine, *theirs}):
+                    if mine.get(key) != theirs.get(key):
+                        lines.append(f"{each.name}.{key}: {_show(mine.get(key))} here, {_show(theirs.get(key))} there")
+            elif mine != theirs:
+                lines.append(f"{each.name}: {_show(mine)} here, {_show(theirs)} there")
+        return lines
+
+
+def _show(value: Any) -> str:
+    return value if isinstance(value, str) else "not set" if value is None else json.dumps(value, default=repr)

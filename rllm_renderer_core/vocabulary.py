@@ -1,0 +1,86 @@
+"""What the core needs to know of a tokenizer, read from the object that was passed in."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from .errors import TokenizerError
+
+# Pairs of markers around reasoning, where each is one token of the vocabulary. Harmony has none: its channels are messages.
+REASONING_MARKERS = (
+    ("<think>", "</think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel>", "<channel|>"),
+)
+
+
+def control_ids(tokenizer: Any) -> frozenset[int]:
+    """Ids of the tokens that were added to the vocabulary: role tags, stops, markers; ordinary text doesn't become them."""
+    return frozenset(added_tokens(tokenizer).values())
+
+
+def added_tokens(tokenizer: Any) -> dict[str, int]:
+    """Text and id of each added token; empty where the tokenizer doesn't tell."""
+    found: dict[str, int] = {}
+    get_added_vocab = getattr(tokenizer, "get_added_vocab", None)
+    if callable(get_added_vocab):
+        found.update(get_added_vocab())
+    decoder = getattr(tokenizer, "added_tokens_decoder", None)
+    if isinstance(decoder, dict):
+        found.update({str(token): index for index, token in decoder.items()})
+    return found
+
+
+def reasoning_ids(tokenizer: Any) -> tuple[int, int] | tuple[()]:
+    """Ids that open and close reasoning, or ``()`` where the vocabulary has no such pair of single tokens."""
+    added = added_tokens(tokenizer)
+    for opening, closing in REASONING_MARKERS:
+        if opening in added and closing in added:
+            return added[opening], added[closing]
+    return ()
+
+
+def eos_ids(tokenizer: Any) -> list[int]:
+    """The tokenizer's end-of-sequence id, with those of a ``generation_config.json`` in the tokenizer's own local folder."""
+    found: list[int] = []
+    eos = getattr(tokenizer, "eos_token_id", None)
+    if isinstance(eos, int):
+        found.append(eos)
+    path = os.path.join(str(getattr(tokenizer, "name_or_path", "") or ""), "generation_config.json")
+    if os.path.isfile(path):
+        with open(path, encoding="utf-8") as file:
+            listed = json.load(file).get("eos_token_id")
+        found.extend(each for each in (listed if isinstance(listed, list) else [listed]) if isinstance(each, int))
+    return list(dict.fromkeys(found))
+
+
+def chat_template(tokenizer: Any) -> str | None:
+    """The source of the tokenizer's chat template, or ``None`` where it has none."""
+    template = getattr(tokenizer, "chat_template", None)
+    if isinstance(template, dict):
+        template = template.get("default")
+    return template if isinstance(template, str) and template else None
+
+
+def load_tokenizer(model: str) -> Any:
+    """A tokenizer by name or path, with transformers.
+
+    Raises:
+        TokenizerError: transformers isn't installed, or can't load it; ``__cause__`` tells.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise TokenizerError(
+            f"no tokenizer was passed for {model!r}, and transformers, which would load it, isn't installed",
+            fix="pass tokenizer=, or pip install 'rllm-renderer-core[template]'",
+        ) from error
+    try:
+        return AutoTokenizer.from_pretrained(model)
+    except Exception as error:
+        raise TokenizerError(
+            f"transformers can't load the tokenizer of {model!r}: {type(error).__name__}: {error}", fix="pass tokenizer="
+        ) from error
