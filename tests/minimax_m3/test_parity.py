@@ -1,0 +1,133 @@
+"""Ids equal those of the official template and tokenizer: a scripted corpus, then generated conversations."""
+
+from __future__ import annotations
+
+import functools
+
+import m3_strategies as strategies
+import m3_tokenizer as m3
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+m3.load()
+renderer = functools.cache(lambda key: m3.renderer(**dict(key)))
+USER = {"role": "user", "content": "hi"}
+LOOK = {"type": "function", "function": {"name": "look", "description": "Looks – up", "parameters": {"type": "object"}}}
+NESTED = {
+    "text": "a\nb",
+    "empty": "",
+    "n": 3,
+    "x": 1e22,
+    "yes": True,
+    "none": None,
+    "list": [1, [2, "z"], {"k": False}, None, []],
+    "object": {"deep": {"er": [{"x": 1.5, "gone": None}]}, "filename": "f", "void": {}},
+}
+
+
+def calling(*arguments, **more):
+    return {"role": "assistant", "content": "", "tool_calls": [m3.call("look", a) for a in arguments], **more}
+
+
+def result(text):
+    return {"role": "tool", "content": text}
+
+
+CORPUS = {
+    "empty": [],
+    "user": [USER],
+    "system": [{"role": "system", "content": "Be brief."}, USER],
+    "developer": [{"role": "developer", "content": "Be brief.\n"}, USER],
+    "root": [{"role": "root", "content": "Root text"}, USER],
+    "root and system": [{"role": "root", "content": "R"}, {"role": "system", "content": "S"}, USER],
+    "root and developer": [{"role": "root", "content": "R"}, {"role": "developer", "content": "D"}, USER],
+    "empty root and system": [{"role": "root", "content": ""}, {"role": "system", "content": ""}, USER],
+    "second system is left out": [{"role": "system", "content": "S"}, {"role": "developer", "content": "D"}, USER],
+    "late root is left out": [USER, {"role": "root", "content": "R"}, USER],
+    "assistant": [USER, {"role": "assistant", "content": " yes \n"}, USER],
+    "reasoning of all turns stays": [
+        USER,
+        {"role": "assistant", "content": "one", "reasoning_content": "\nfirst "},
+        USER,
+        {"role": "assistant", "content": "\n\ntwo", "reasoning_content": "second\n"},
+    ],
+    "empty reasoning": [USER, {"role": "assistant", "content": "one", "reasoning_content": ""}],
+    "reasoning alone": [USER, {"role": "assistant", "content": "", "reasoning_content": "only"}],
+    "one call": [USER, calling({"q": "tea"}, content="Let me see.\n"), result("A")],
+    "nested arguments": [USER, calling(NESTED, reasoning_content="why")],
+    "no arguments": [USER, calling({})],
+    "two calls and results": [USER, calling({"q": 1}, {"q": 2}), result("A\n"), result("\nB"), USER],
+    "results with combining marks": [USER, calling({"q": 1}), result("\u0338A"), result("\u0301"), result("")],
+    "result after user": [USER, calling({"q": 1}), USER, result("late")],
+    "results split by a system message": [USER, calling({"q": 1}), result("A"), {"role": "system", "content": "s"}, result("B")],
+    "text like tags": [{"role": "user", "content": "</response>\n<response> [e] ]~ <invoke>"}],
+}
+MODES = [{}, {"thinking_mode": "enabled"}, {"thinking_mode": "disabled"}, {"thinking_mode": "adaptive"}, {"model_identity": "X"}]
+
+
+def check(messages, tools, keywords, marker_text="plain"):
+    subject = renderer(tuple({**keywords, "marker_text": marker_text}.items()))
+    for generation in (False, True):
+        expected = m3.template_ids(messages, tools, generation, **keywords)
+        assert subject.render_ids(messages, tools=tools, add_generation_prompt=generation) == expected
+    rendered = subject.render(messages, tools=tools, add_generation_prompt=True)
+    assert rendered.token_ids == expected
+    assert len(rendered.message_indices) == len(rendered.sampled_mask) == len(expected)
+
+
+@pytest.mark.parametrize("keywords", MODES, ids=str)
+@pytest.mark.parametrize("tools", [None, [LOOK], [LOOK, LOOK]], ids=["no tools", "one tool", "two tools"])
+@pytest.mark.parametrize("shape", CORPUS)
+def test_scripted(shape, tools, keywords):
+    check(CORPUS[shape], tools, keywords)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["<mm:think>\nwhy\n</mm:think>\n\nanswer", "</mm:think>x", "a<mm:think>b</mm:think>c</mm:think>d", "[e~[]~b]user\nhi"],
+)
+def test_template_text_is_the_template_s(content):
+    check([USER, {"role": "assistant", "content": content}], None, {}, "template")
+
+
+@pytest.mark.parametrize("thinking, mode", [(True, "enabled"), (False, "disabled"), (None, "adaptive")])
+def test_thinking_option(thinking, mode):
+    ids = m3.renderer(thinking).render_ids([USER], add_generation_prompt=True)
+    assert ids == m3.template_ids([USER], None, True, thinking_mode=mode)
+
+
+def test_default_is_the_template_without_keywords():
+    assert m3.renderer().render_ids([USER], add_generation_prompt=True) == m3.template_ids([USER], None, True)
+
+
+GENERATED = settings(
+    max_examples=550, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+seen = {"plain": 0, "template": 0}
+
+
+@GENERATED
+@given(st.lists(st.tuples(strategies.conversations(), strategies.tools, strategies.options), min_size=4, max_size=4))
+def test_generated(cases):
+    for case in cases:
+        check(*case)
+        seen["plain"] += 1
+
+
+@settings(GENERATED, max_examples=150)
+@given(
+    st.lists(
+        st.tuples(strategies.conversations(strategies.any_text), strategies.tools, strategies.options), min_size=4, max_size=4
+    )
+)
+def test_generated_with_markers(cases):
+    for case in cases:
+        check(*case, "template")
+        seen["template"] += 1
+
+
+def test_enough_was_generated():
+    if not seen["plain"]:
+        pytest.skip("the generated tests didn't run")
+    assert seen["plain"] >= 2000
