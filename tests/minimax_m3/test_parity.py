@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 m3.load()
 renderer = functools.cache(lambda key: m3.renderer(**dict(key)))
 USER = {"role": "user", "content": "hi"}
+SYSTEM = {"role": "system", "content": "Be brief."}
 LOOK = {"type": "function", "function": {"name": "look", "description": "Looks – up", "parameters": {"type": "object"}}}
 NESTED = {
     "text": "a\nb",
@@ -60,10 +61,10 @@ CORPUS = {
     "two calls and results": [USER, calling({"q": 1}, {"q": 2}), result("A\n"), result("\nB"), USER],
     "results with combining marks": [USER, calling({"q": 1}), result("\u0338A"), result("\u0301"), result("")],
     "result after user": [USER, calling({"q": 1}), USER, result("late")],
-    "results split by a system message": [USER, calling({"q": 1}), result("A"), {"role": "system", "content": "s"}, result("B")],
+    "results split by a system message": [USER, calling({"q": 1}), result("A"), SYSTEM, result("B")],
     "text like tags": [{"role": "user", "content": "</response>\n<response> [e] ]~ <invoke>"}],
 }
-MODES = [{}, {"thinking_mode": "enabled"}, {"thinking_mode": "disabled"}, {"thinking_mode": "adaptive"}, {"model_identity": "X"}]
+MODES = [{}, *({"thinking_mode": mode} for mode in ("enabled", "disabled", "adaptive")), {"model_identity": "X"}]
 
 
 def check(messages, tools, keywords, marker_text="plain"):
@@ -101,9 +102,7 @@ def test_default_is_the_template_without_keywords():
     assert m3.renderer().render_ids([USER], add_generation_prompt=True) == m3.template_ids([USER], None, True)
 
 
-GENERATED = settings(
-    max_examples=550, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+GENERATED = settings(max_examples=700, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 seen = {"plain": 0, "template": 0}
 
 

@@ -7,13 +7,14 @@ import json
 from hypothesis import strategies as st
 
 FRAGMENTS = [
-    "", " ", "\n", "\n\n", "  ", "\t", "ok", "Hello, world", "the lid. ", "42", "0042", "-3.5e2", "true", "null", "[1, 2]", "{}", "é",
-    "e\u0301", "\u0338", "猫と犬", "🙂", "\u200b", "\u00a0", "]", "[", "<", ">", "<b>x</b>", "</response>", "<response>", "a\r\nb",
-    '"quoted" \\ ', "don't", "x = [[1],[2]]",
+    "", " ", "\n", "\n\n", "  ", "\t", "ok", "Hello, world", "the lid. ", "42", "0042", "-3.5e2", "true", "null", "[1, 2]", 
+    "{}",
+    "é", "e\u0301", "\u0338", "猫と犬", "🙂", "\u200b", "\u00a0", "]", "[", "<", ">", "<b>x</b>", "</response>", "<response>",
+    "a\r\nb", '"quoted" \\ ', "don't", "x = [[1],[2]]",
 ]  # fmt: skip
 MARKERS = [
-    "]~!b[", "]~b]", "[e~[", "]<]minimax[>[", "<mm:think>", "</mm:think>", "<tool_call>", "</tool_call>", "]<]image[>[", "<think>",
-    "<filename>", "]!p~[",
+    "]~!b[", "]~b]", "[e~[", "]<]minimax[>[", "<mm:think>", "</mm:think>", "<tool_call>", "</tool_call>", "]<]image[>[",
+    "<think>", "<filename>", "]!p~[",
 ]  # fmt: skip
 TAILS = ["]~b", "[e~", "]!p~", "]<", "<mm:think", "]~!b", "</mm:thin"]
 
@@ -23,9 +24,7 @@ any_text = st.lists(st.sampled_from(FRAGMENTS + MARKERS + TAILS), max_size=5).ma
 wild = st.one_of(text, st.text(max_size=12).map(lambda found: found.translate(dict.fromkeys(map(ord, "[]<")))))
 
 keys = st.sampled_from(["q", "city", "filename", "n-1", "max_items", "item", "größe"])
-scalars = st.one_of(
-    wild, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none()
-)
+scalars = st.one_of(wild, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
 values = st.recursive(
     scalars, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)), max_leaves=5
 )
@@ -67,7 +66,7 @@ tools = st.sampled_from(
         None,
         [{"type": "function", "function": {"name": "look", "description": "Büro <b>", "parameters": {"type": "object"}}}],
         [
-            {"type": "function", "function": {"name": "put", "parameters": {"properties": {}, "type": "object"}, "strict": True}},
+            {"type": "function", "function": {"name": "put", "parameters": {"properties": {}}, "strict": True}},
             {"type": "function", "function": {"description": 'say "x"\n', "name": "look"}},
         ],
     ]
