@@ -7,7 +7,7 @@ import json
 from hypothesis import strategies as st
 
 FRAGMENTS = [
-    "", " ", "\n", "\n\n", "  ", "\t", "ok", "Hello, world", "the lid. ", "42", "0042", "-3.5e2", "true", "null", "[1, 2]", 
+    "", " ", "\n", "\n\n", "  ", "\t", "ok", "Hello, world", "the lid. ", "42", "0042", "-3.5e2", "true", "null", "[1, 2]",
     "{}",
     "é", "e\u0301", "\u0338", "猫と犬", "🙂", "\u200b", "\u00a0", "]", "[", "<", ">", "<b>x</b>", "</response>", "<response>",
     "a\r\nb", '"quoted" \\ ', "don't", "x = [[1],[2]]",

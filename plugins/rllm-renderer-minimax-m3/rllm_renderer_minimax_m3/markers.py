@@ -69,6 +69,7 @@ class Vocabulary:
         # the format writes next could complete it.
         anywhere = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
         beginnings = sorted({word[:end] for word in words for end in range(1, len(word))}, key=len, reverse=True)
+        self._structure = re.compile("|".join(map(re.escape, _STRUCTURE)))
         self._anywhere = re.compile(anywhere)
         self._dangling = re.compile(f"(?:{'|'.join(map(re.escape, beginnings))})\\Z")
         self._longest = max(map(len, words))
@@ -102,7 +103,7 @@ class Vocabulary:
         """
         parts = list(parts)
         joined = "".join(parts)
-        if not self.plain or not any(self._suspicious(parts[at]) for at in texts):
+        if not self.plain or not any(self._suspicious(parts, at) for at in texts):
             return [joined]
         owned = bytearray(len(joined))
         at, written = 0, set(texts)
@@ -120,7 +121,11 @@ class Vocabulary:
         cuts.append(len(joined))
         return [joined[left:right] for left, right in pairwise(cuts)]
 
-    def _suspicious(self, text: str) -> bool:
+    def _suspicious(self, parts: Sequence[str], at: int) -> bool:
+        """Whether ``parts[at]`` could write a token, alone or with what stands beside it."""
+        text = parts[at]
+        if at and parts[at - 1].endswith(("<", "</")) and self._structure.search(f"{parts[at - 1][-2:]}{text}>"):
+            return True
         return self._anywhere.search(text) is not None or self._dangling.search(text[-self._longest :]) is not None
 
     def _single(self, text: str) -> int:
