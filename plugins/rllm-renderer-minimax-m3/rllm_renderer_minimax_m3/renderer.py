@@ -71,20 +71,11 @@ class MiniMaxM3Renderer:
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
-        """``render(...).token_ids``; faster, as all turns are encoded in one go."""
+        """``render(...).token_ids``, without the cost of attribution."""
         ids: list[int] = []
-        pending = ""
+        # Turn by turn: a tokenizer takes longer for one long text than for its turns.
         for chunk in render_chunks(normalize_messages(messages), normalize_tools(tools), self.options):
-            if chunk.head:
-                ids += self._ids(chunk)
-                continue
-            pieces = self._vocabulary.pieces(chunk.parts, chunk.texts)
-            pending += pieces[0]
-            for piece in pieces[1:]:
-                ids += self._vocabulary.encode(pending)
-                pending = piece
-        if pending:
-            ids += self._vocabulary.encode(pending)
+            ids += self._ids(chunk)
         return ids + self._next_opener if add_generation_prompt else ids
 
     def parse_response(

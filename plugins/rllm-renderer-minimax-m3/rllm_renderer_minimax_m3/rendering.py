@@ -1,7 +1,7 @@
 """Messages to text, branch by branch as ``chat_template.jinja`` of MiniMaxAI/MiniMax-M3 has them.
 
 The unit is the chunk: a turn, or one result of a turn of several. Where one ends, the tokenizer starts a new token anyway (a
-reserved token follows, or the ``<`` after a newline), so chunks give the same ids one by one as joined.
+reserved token follows, or the ``<`` after a newline), so chunks give the same ids one by one as the template's text in one.
 """
 
 from __future__ import annotations
