@@ -51,7 +51,7 @@ def test_default_is_the_template_without_keywords():
     assert m3.renderer().render_ids([USER], add_generation_prompt=True) == m3.template_ids([USER], None, True)
 
 
-GENERATED = settings(max_examples=700, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+GENERATED = settings(max_examples=550, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 seen = {"plain": 0, "template": 0}
 
 
