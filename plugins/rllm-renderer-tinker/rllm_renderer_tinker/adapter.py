@@ -1,0 +1,169 @@
+"""A tinker_cookbook renderer behind the core's protocol. Also for others who subclass upstream's ``Renderer``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from rllm_renderer_core.contract import sampled_calls
+from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
+from rllm_renderer_core.messages import has_media, refuse_media
+from rllm_renderer_core.seam import SeamBridge
+from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
+from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
+
+from .conversion import INDEX, ToolDeclarations, to_upstream
+from .corrections import CORRECTIONS, Correction, corrected, rows_for
+from .images import flat_ids, placeholder_id
+from .parsing import CompletionParser
+from .recording import Part, recorded, without_opener
+
+
+class TinkerRenderer:
+    """Renders, parses and bridges with an upstream renderer.
+
+    Args:
+        upstream: Any ``tinker_cookbook.renderers.Renderer``; it is never changed.
+        name: Its name, by which rows of the table are looked up and errors name it.
+        tokenizer: The tokenizer that it was made with.
+        corrections: The table of differences from official templates; others bring their own.
+    """
+
+    def __init__(
+        self, upstream: Any, name: str, tokenizer: Any, *, corrections: Sequence[Correction] = CORRECTIONS
+    ) -> None:
+        self.upstream = upstream
+        self.name = name
+        self.supports_media = getattr(upstream, "image_processor", None) is not None
+        self._tokenizer = tokenizer
+        self._rows = rows_for(name, corrections)
+        self._tools = ToolDeclarations(upstream, name)
+        stops = list(upstream.get_stop_sequences())
+        self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
+        self._stop_strings = [stop for stop in stops if isinstance(stop, str)]
+        self._placeholder = placeholder_id(tokenizer)
+        self.reasoning_ids = reasoning_ids(tokenizer)
+
+    # Rendering
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RenderedTokens:
+        """Messages to ids, attributed by the parts that upstream renders each message to.
+
+        ``multi_modal_data`` is upstream's ``tinker.ModelInput`` where there are images; in ``token_ids`` an image is as many
+        placeholders as it takes positions.
+
+        Raises:
+            UnsupportedToolsError: Tools, calls or results for a format without them upstream.
+            UnsupportedContentError: Media that can't be carried.
+        """
+        parts = self._parts(messages, tools, add_generation_prompt)
+        ids, images = flat_ids((part.chunk for part in parts), self._placeholder, self.name)
+        indices: list[int | None] = []
+        mask: list[bool | None] = []
+        for part in parts:
+            size = len(flat_ids([part.chunk], self._placeholder, self.name)[0])
+            indices += [part.index] * size
+            mask += [part.message is not None and part.message["role"] == "assistant" and not part.is_header] * size
+        return RenderedTokens(ids, indices, mask, _model_input(parts) if images else None)
+
+    def render_ids(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        """``render(...).token_ids``; errors as there."""
+        if add_generation_prompt:
+            prompt = self.upstream.build_generation_prompt(self._prepared(messages, tools))
+            return flat_ids(prompt.chunks, self._placeholder, self.name)[0]
+        parts = self._parts(messages, tools, False)
+        return flat_ids((part.chunk for part in parts), self._placeholder, self.name)[0]
+
+    def _parts(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool) -> list[Part]:
+        parts = recorded(self.upstream, self._prepared(messages, tools))
+        return parts if opener else without_opener(parts)
+
+    def _prepared(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[dict[str, Any]]:
+        """The messages that upstream gets: numbered, corrected, in its form, the tools declared before them."""
+        numbered = [{**message, INDEX: index} for index, message in enumerate(messages)]
+        if not self.supports_media:
+            refuse_media(numbered, self.name)
+        ready = to_upstream(corrected(numbered, self._rows), self.name)
+        if not tools:
+            return ready
+        system: str = ""
+        index = -1
+        if ready and ready[0]["role"] == "system" and isinstance(ready[0]["content"], str):
+            system, index = ready[0]["content"], ready[0][INDEX]
+            ready = ready[1:]
+        return [{**message, INDEX: index} for message in self._tools.prefix(tools, system)] + ready
+
+    # Parsing and stops
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
+    ) -> ParsedResponse:
+        """A completion, parsed by upstream and completed where it gives up; never raises."""
+        return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+
+    def get_stop_token_ids(self) -> list[int]:
+        return list(self._stop_ids)
+
+    def get_stop_strings(self) -> list[str]:
+        """Stops that aren't one token of the vocabulary: of base models' ``role_colon``."""
+        return list(self._stop_strings)
+
+    @cached_property
+    def _parser(self) -> CompletionParser:
+        return CompletionParser(self.upstream, self._tokenizer, self._stop_ids, self._stop_strings, self._opener)
+
+    @cached_property
+    def _opener(self) -> list[int]:
+        """Ids that open an assistant's turn behind a user's."""
+        parts = recorded(self.upstream, self._prepared([{"role": "user", "content": "ping"}], None))
+        return flat_ids((part.chunk for part in parts[len(without_opener(parts)) :]), self._placeholder, self.name)[0]
+
+    # The bridge
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | None:
+        """The core's seam over this renderer.
+
+        Raises:
+            BridgeDeclined: With the reason, where the tail can't be proven.
+        """
+        if not self._stop_ids:
+            raise BridgeDeclined(f"renderer {self.name!r} has no stop token, so where a turn ends can't be proven")
+        if any(has_media(message) for message in new_messages):
+            raise BridgeDeclined("images can't be bridged")
+        if self.supports_media and self._placeholder in previous_prompt_ids:
+            raise BridgeDeclined("the prompt has images, whose data a bridge doesn't carry")
+        return self._seam.bridge_to_next_turn(
+            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
+        )
+
+    @cached_property
+    def _seam(self) -> SeamBridge:
+        return SeamBridge(
+            self._render_for_bridge,
+            self._stop_ids,
+            control_ids(self._tokenizer),
+            lambda ids: sampled_calls(self.parse_response(ids)),
+        )
+
+    def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
+        wanted = tools if all(row.tools_in_bridge for row in self._rows) else None
+        return self.render_ids(messages, tools=wanted, add_generation_prompt=True)
+
+
+def _model_input(parts: Sequence[Part]) -> Any:
+    import tinker
+
+    return tinker.ModelInput(chunks=[part.chunk for part in parts])

@@ -1,0 +1,109 @@
+"""The backend: which models it covers, by which renderer, and how a renderer is made."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from rllm_renderer_core.errors import OptionError
+from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
+from rllm_renderer_core.types import Renderer
+
+from . import catalog
+
+UPSTREAM = "tinker-cookbook"
+BASE_MODEL_RENDERER = "role_colon"
+
+
+class TinkerBackend(Backend):
+    """Whatever ``tinker_cookbook.model_info`` of the installed version recommends a renderer for."""
+
+    name: ClassVar[str] = "tinker"
+    priority: ClassVar[int] = 50
+    options: ClassVar[frozenset[str]] = frozenset({"thinking", "image_processor"})
+    spellings: ClassVar[frozenset[str]] = frozenset({"renderer_name"})
+    upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
+
+    def covers(self, query: Query) -> Coverage | Unavailable | None:
+        """By the renderer's name where the user gave one, else by upstream's recommendation for the model."""
+        if importlib.util.find_spec("tinker_cookbook") is None:
+            return Unavailable(f"{UPSTREAM} isn't installed", f"pip install {UPSTREAM}")
+        if query.renderer is not None:
+            return self._named(query, query.renderer)
+        found = catalog.recommended(query.model)
+        if found is None:
+            return None
+        name, listed = found
+        if name == BASE_MODEL_RENDERER:
+            reason = "a base model, for which tinker_cookbook.model_info recommends role_colon: stop strings, no stop token"
+        else:
+            reason = f"{'listed in' if listed else 'named by a rule of'} tinker_cookbook.model_info"
+        return self._coverage(query, name, Match.EXACT if listed else Match.FAMILY, reason)
+
+    def create(self, query: Query, coverage: Coverage) -> Renderer:
+        """The renderer on ``query.tokenizer``.
+
+        Raises:
+            OptionError: ``thinking`` where the family has no such variant, ``image_processor`` for a renderer of text.
+        """
+        if catalog.thinking_variant(coverage.renderer, query.thinking, catalog.builtin_names()) is None:
+            raise OptionError(
+                f"thinking={query.thinking}: backend {self.name!r} has no such variant of {coverage.renderer!r}",
+                fix="leave thinking out, or name another renderer=",
+                option="thinking",
+                backend=self.name,
+            )
+        from .adapter import TinkerRenderer
+        from .factory import build
+
+        upstream = build(coverage.renderer, query.tokenizer, query.image_processor, query.model)
+        if query.image_processor is not None and getattr(upstream, "image_processor", None) is not query.image_processor:
+            raise OptionError(
+                f"image_processor: renderer {coverage.renderer!r} of backend {self.name!r} renders text alone",
+                fix="leave image_processor out, or name the renderer of a vision model",
+                option="image_processor",
+                backend=self.name,
+            )
+        return TinkerRenderer(upstream, coverage.renderer, query.tokenizer)
+
+    def renderer_names(self) -> Iterable[str]:
+        return sorted(catalog.builtin_names() | catalog.registered().keys())
+
+    def candidates(self, query: Query) -> Iterable[Coverage]:
+        """One renderer a family, for tokenizers whose name nobody knows."""
+        if importlib.util.find_spec("tinker_cookbook") is None:
+            return
+        names = catalog.builtin_names()
+        for name in sorted(names):
+            if name != BASE_MODEL_RENDERER and (name == catalog.family(name) or catalog.family(name) not in names):
+                found = self._coverage(query, name, Match.PARITY, "the tokenizer's template gives the same ids")
+                if isinstance(found, Coverage):
+                    yield found
+
+    def _named(self, query: Query, name: str) -> Coverage | Unavailable | None:
+        if name in catalog.builtin_names():
+            return self._coverage(query, name, Match.NAMED, "named by the user")
+        if name in catalog.registered():
+            return self._coverage(query, name, Match.NAMED, "named by the user, registered in tinker_cookbook.renderers")
+        return None
+
+    def _coverage(self, query: Query, name: str, match: Match, reason: str) -> Coverage | Unavailable:
+        missing = _missing_requirement(name)
+        if missing is not None:
+            return missing
+        variant = catalog.thinking_variant(name, query.thinking, catalog.builtin_names())
+        # Where there is no such variant, create refuses: the model is covered, the option isn't.
+        return Coverage(variant or name, match, name != BASE_MODEL_RENDERER, reason)
+
+
+def _missing_requirement(name: str) -> Unavailable | None:
+    """Upstream builds Inkling's renderer from a distribution that it doesn't require."""
+    if name == "tml_v0" and importlib.util.find_spec("tml_renderers") is None:
+        return Unavailable("renderer 'tml_v0' needs tml-renderers, which isn't installed", "pip install tml-renderers")
+    return None
+
+
+def describe(renderer: Any) -> str:
+    """Upstream's class, for error messages."""
+    return f"{type(renderer).__module__}.{type(renderer).__qualname__}"

@@ -1,0 +1,71 @@
+"""Who wrote which chunk: upstream's own build, with the parts of each message recorded on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .conversion import INDEX
+from .corrections import MERGED
+
+
+@dataclass
+class Part:
+    """One chunk of a prompt.
+
+    Attributes:
+        chunk: Upstream's text or image chunk.
+        message: The upstream message that it was rendered from, ``None`` for scaffolding: the start of the text, the opener.
+        is_header: Whether it is the message's header.
+    """
+
+    chunk: Any
+    message: dict[str, Any] | None = None
+    is_header: bool = False
+
+    @property
+    def index(self) -> int | None:
+        """Position of the message, -1 for scaffolding, ``None`` where several messages share the chunk."""
+        if self.message is None:
+            return -1
+        return None if MERGED in self.message else int(self.message.get(INDEX, -1))
+
+
+@dataclass
+class _Log:
+    known: dict[int, Part] = field(default_factory=dict)
+
+    def add(self, message: dict[str, Any], rendered: Any) -> None:
+        if rendered.header is not None:
+            self.known[id(rendered.header)] = Part(rendered.header, message, is_header=True)
+        for chunk in rendered.output:
+            self.known[id(chunk)] = Part(chunk, message)
+
+
+def recorded(upstream: Any, messages: Sequence[dict[str, Any]]) -> list[Part]:
+    """The parts of the generation prompt of these messages.
+
+    Upstream's ``build_generation_prompt`` runs on a twin of the renderer that notes what each ``render_message`` returned; the
+    chunks of the prompt are the same objects. The renderer itself isn't touched.
+    """
+    log = _Log()
+    twin = object.__new__(type(upstream))
+    vars(twin).update(vars(upstream))
+
+    def render_message(message: dict[str, Any], ctx: Any) -> Any:
+        rendered = type(upstream).render_message(twin, message, ctx)
+        # What upstream renders besides the conversation, for its opener, isn't one of our messages.
+        if INDEX in message:
+            log.add(message, rendered)
+        return rendered
+
+    vars(twin)["render_message"] = render_message
+    prompt = twin.build_generation_prompt(list(messages))
+    return [log.known.get(id(chunk), Part(chunk)) for chunk in prompt.chunks]
+
+
+def without_opener(parts: Sequence[Part]) -> list[Part]:
+    """The parts up to the last one that a message was rendered to."""
+    last = max((at for at, part in enumerate(parts) if part.message is not None), default=-1)
+    return list(parts[: last + 1])
