@@ -1,0 +1,55 @@
+"""``rllm-renderer doctor``: what is wrong with this environment, and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from .output import show, show_json, table
+from .plugins import STYLES
+
+
+@click.command("doctor", short_help="Look for what is wrong with this environment.")
+@click.option("--no-imports", is_flag=True, help="Don't import what the plugins wrap (which may take long, with torch).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(no_imports: bool, as_json: bool) -> None:
+    """Check Python, the core, plugins, what they wrap, and the environment.
+
+    Exit status 1 where something is wrong.
+    """
+    from .checkup import examine
+
+    checked = examine(imports=not no_imports)
+    if as_json:
+        show_json({**asdict(checked), "ok": not checked.problems})
+    else:
+        variables = "  ".join(f"{name}={value}" for name, value in checked.environment.items())
+        rows = [
+            (
+                each.name,
+                Text(each.state, STYLES.get(each.state, "bold red")),
+                f"{each.distribution} {each.version}",
+                ", ".join(f"{wrapped} {version or 'not installed'}" for wrapped, version in checked.upstream[each.name].items())
+                or "-",
+            )
+            for each in checked.plugins
+        ]
+        page: list[RenderableType] = [
+            Text(
+                f"Python {checked.python}, rllm-renderer-core {checked.core}, {variables or 'no RLLM_RENDERER_ variable set'}"
+            ),
+            table(("plugin", "state", "distribution", "wraps"), rows) if rows else Text("no plugin installed", "yellow"),
+        ]
+        for each in checked.findings:
+            kind = ("problem", "bold red") if each.problem else ("note", "yellow")
+            page.append(Text.assemble(kind, f": {each.what}", ("\n  fix: " + each.fix if each.fix else "", "bold")))
+        count = len(checked.problems)
+        page.append(
+            Text(f"{count} problem{'s' if count > 1 else ''}", "bold red") if count else Text("nothing is wrong", "bold green")
+        )
+        show(*page)
+    if checked.problems:
+        raise SystemExit(1)

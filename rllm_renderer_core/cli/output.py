@@ -1,0 +1,52 @@
+"""How commands print: rich on a terminal; plain, unwrapped lines in a pipe; JSON where asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+PIPE_WIDTH = 10_000
+"""Lines in a pipe aren't wrapped: ``grep`` and ``cut`` want them whole."""
+
+
+def console(*, width: int | None = None) -> Console:
+    """A console on the current stdout, without markup: token text is full of square brackets."""
+    out = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
+    if width is None and not out.is_terminal and "COLUMNS" not in os.environ:
+        out = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, width=PIPE_WIDTH)
+    return out
+
+
+def show(*renderables: RenderableType, out: Console | None = None) -> None:
+    """Print, without the spaces that rich pads lines with."""
+    out = out or console()
+    with out.capture() as captured:
+        for each in renderables:
+            out.print(each)
+    text = captured.get()
+    lines = text.split("\n") if out.is_terminal else [line.rstrip() for line in text.split("\n")]
+    # click would strip colours that rich chose to print, as under FORCE_COLOR: rich has decided already.
+    click.echo("\n".join(lines), nl=False, color=True)
+
+
+def show_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table without frames, whose last column folds and whose others stay whole."""
+    out = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns[:-1]:
+        out.add_column(column, no_wrap=True)
+    out.add_column(columns[-1], overflow="fold")
+    for row in rows:
+        out.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return out

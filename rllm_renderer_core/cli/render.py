@@ -1,0 +1,138 @@
+"""``rllm-renderer render``: messages to tokens, with the message that each belongs to and whether it would be sampled."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from typing import Any
+
+import click
+from rich.text import Text
+
+from .app import BadInput
+from .options import load_tokenizer, resolve_options, tokenizer_option
+from .output import show, show_json, table
+
+COLOURS = ("cyan", "yellow", "magenta", "green", "blue")
+"""One colour a message, by turns."""
+
+
+@click.command("render")
+@click.argument("file", default="-")
+@click.option("--model", metavar="NAME", help="The model; the tokenizer's own name if left out.")
+@tokenizer_option
+@resolve_options
+@click.option("--generation-prompt", is_flag=True, help="End with the opener of the next assistant turn.")
+@click.option("--ids", "as_ids", is_flag=True, help="Print the ids alone, on one line.")
+@click.option("--json", "as_json", is_flag=True, help="Print ids, tokens and attribution as JSON.")
+def command(
+    file: str,
+    model: str | None,
+    tokenizer: str | None,
+    options: dict[str, Any],
+    generation_prompt: bool,
+    as_ids: bool,
+    as_json: bool,
+) -> None:
+    """Render messages from FILE, or stdin.
+
+    FILE holds a JSON list of messages, or an object with "messages" and, if there are any, "tools". Each line of the output is
+    a run of tokens, parted by "|", of one message: sampled by the model, or scaffold around it.
+    """
+    from ..messages import normalize_messages, normalize_tools
+    from ..resolver import resolve
+
+    messages, tools = read_conversation(file)
+    normalize_messages(messages)  # before a tokenizer is loaded, which may take long
+    normalize_tools(tools)
+    if model is None and tokenizer is None:
+        raise BadInput("which model? give --model NAME, --tokenizer PATH or both")
+    loaded = load_tokenizer(tokenizer or str(model))
+    renderer = resolve(model, loaded, **options)
+    out = renderer.render(messages, tools=tools, add_generation_prompt=generation_prompt)
+    ids = list(out.token_ids)
+    if as_ids:
+        click.echo(" ".join(map(str, ids)))
+        return
+    tokens = [token_text(loaded, token) for token in ids]
+    indices = out.message_indices or [None] * len(ids)
+    sampled = out.sampled_mask or [None] * len(ids)
+    if as_json:
+        show_json(
+            {
+                "resolution": renderer.resolution.to_dict(),
+                "token_ids": ids,
+                "tokens": tokens,
+                "message_indices": out.message_indices,
+                "sampled_mask": out.sampled_mask,
+            }
+        )
+        return
+    rows = []
+    position = 0
+    for (index, is_sampled), run in itertools.groupby(zip(indices, sampled, tokens, strict=True), key=lambda each: each[:2]):
+        texts = [text for _, _, text in run]
+        colour = COLOURS[index % len(COLOURS)] if index is not None and index >= 0 else ""
+        role = messages[index]["role"] if index is not None and 0 <= index < len(messages) else ""
+        rows.append(
+            (
+                f"{position}-{position + len(texts) - 1}",
+                Text("?" if index is None else "-" if index < 0 else f"{index} {role}", colour),
+                "?" if is_sampled is None else Text("sampled", "bold") if is_sampled else Text("scaffold", "dim"),
+                _run(texts, colour, dim=is_sampled is False and (index is None or index < 0)),
+            )
+        )
+        position += len(texts)
+    count = sum(each is True for each in sampled)
+    show(
+        Text(f"{renderer.backend}:{renderer.name} for {renderer.resolution.model}, {len(ids)} tokens, {count} sampled", "bold"),
+        table(("tokens", "message", "kind", "text"), rows),
+    )
+
+
+def read_conversation(file: str) -> tuple[list[Any], list[Any] | None]:
+    """Messages and tools of a JSON file; ``-`` is stdin."""
+    name = "stdin" if file == "-" else file
+    try:
+        if os.path.isdir(file):
+            raise BadInput(f"{file} is a folder, not a JSON file")
+        with click.open_file(file, encoding="utf-8") as stream:
+            value = json.load(stream)
+    except OSError as error:
+        raise BadInput(f"can't read {name}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
+    except ValueError as error:
+        raise BadInput(f"{name} isn't JSON: {error}") from error
+    tools = None
+    if isinstance(value, dict):
+        if "messages" not in value:
+            raise BadInput(f'{name} holds an object without "messages"')
+        value, tools = value["messages"], value.get("tools")
+    if not isinstance(value, list):
+        raise BadInput(f"{name} must hold a list of messages, not {type(value).__name__}")
+    if not value:
+        raise BadInput(f"{name} holds no message")
+    if tools is not None and not isinstance(tools, list):
+        raise BadInput(f"{name}: tools must be a list, not {type(tools).__name__}")
+    return value, tools
+
+
+def token_text(tokenizer: Any, token: int) -> str:
+    """One token's text; bytes that aren't a whole character come out as the replacement character."""
+    return str(tokenizer.decode([token], skip_special_tokens=False))
+
+
+def visible(text: str) -> str:
+    """Text on one line: line breaks and tabs as they are written in code."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def _run(texts: list[str], colour: str, *, dim: bool) -> Text:
+    style = f"{colour} dim".strip() if dim else colour
+    out = Text()
+    for at, text in enumerate(texts):
+        out.append("|" if at else "", "dim")
+        out.append(visible(text), style)
+    return out
