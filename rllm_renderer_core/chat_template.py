@@ -97,6 +97,8 @@ class ChatTemplateRenderer:
     and the stops alone; what the model writes as tool calls stays in the content.
     """
 
+    wants_result_names = False  # a template gets the messages that serving would pass to it
+
     def __init__(self, tokenizer: Any, variables: dict[str, Any], *, bridge: bool) -> None:
         self._tokenizer = tokenizer
         self._variables = variables
@@ -164,6 +166,7 @@ class ChatTemplateRenderer:
             lambda messages, tools: self.render_ids(messages, tools=tools, add_generation_prompt=True),
             stop_ids,
             control_ids(self._tokenizer),
+            named_results=False,
         )
 
     @cached_property
@@ -251,7 +254,8 @@ class _CallForm:
         arguments: Any = value
         if spacing != "mapping":
             arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))
-        call = {"id": "call_0", "type": "function", "function": {"name": cls._NAME, "arguments": arguments}}
+        # Kimi's templates show the id alone, which has the name in it.
+        call = {"id": f"functions.{cls._NAME}:0", "type": "function", "function": {"name": cls._NAME, "arguments": arguments}}
         return [{"role": "user", "content": "ping"}, {"role": "assistant", "content": empty, "tool_calls": [call]}]
 
     def fit(self, messages: Sequence[Message]) -> list[Message]:

@@ -39,6 +39,7 @@ class ResolvedRenderer:
         name: The backend's name of the renderer.
         has_bridge: Whether ``bridge_to_next_turn`` can return ids at all.
         upstream: The backend's own renderer.
+        tokenizer: The tokenizer that was passed in, the only one used.
     """
 
     def __init__(self, backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, *, reserved: bool) -> None:
@@ -50,10 +51,12 @@ class ResolvedRenderer:
         self.name = resolution.renderer
         self.has_bridge = resolution.has_bridge
         self.upstream = inner
+        self.tokenizer = query.tokenizer
         self._made_of = (backend, query, coverage, resolution, reserved)
         self._lock = _lock_of(query.tokenizer)
         self._media = bool(getattr(inner, "supports_media", False))
         self._reasoning: tuple[int, int] | tuple[()] | None = getattr(inner, "reasoning_ids", None)
+        self._names_results = bool(getattr(inner, "wants_result_names", True))
         self._drops_old_reasoning = query.thinking_retention == "tool_cycle"
         self._reserved = _reserved_texts(query.tokenizer) if reserved else ()
         with self._lock:
@@ -105,7 +108,7 @@ class ResolvedRenderer:
         if not self._media:
             refuse_media(out, f"{self.backend}:{self.name}")
         self._refuse_reserved(out)
-        return fill_history(out)
+        return fill_history(out) if self._names_results else out
 
     def _refuse_reserved(self, messages: list[dict[str, Any]]) -> None:
         for index, message in enumerate(messages if self._reserved else ()):
@@ -190,7 +193,7 @@ class ResolvedRenderer:
         """As :meth:`bridge_to_next_turn`, but a decline comes back as a :class:`BridgeDeclined` with its ``reason``."""
         try:
             return self._bridge(
-                list(previous_prompt_ids), list(previous_completion_ids), new_messages, tools, previous_message
+                _as_list(previous_prompt_ids), _as_list(previous_completion_ids), new_messages, tools, previous_message
             )
         except BridgeDeclined as declined:
             logger.info("%s:%s declined a bridge: %s", self.backend, self.name, declined.reason)
@@ -222,7 +225,9 @@ class ResolvedRenderer:
         if results_in(new):
             new = self._paired(sampled, new, declared, previous)
         with self._lock:
-            out = self.upstream.bridge_to_next_turn(prompt, sampled, new, tools=declared, previous_message=previous)
+            out = self.upstream.bridge_to_next_turn(
+                list(prompt), list(sampled), new, tools=declared, previous_message=previous
+            )
         if out is None:
             raise BridgeDeclined(f"{self.backend}:{self.name} can't prove this bridge")
         return _checked_bridge(out, prompt, sampled, self.backend)
@@ -286,8 +291,8 @@ class ResolvedRenderer:
             for result in results:
                 if known and result.get("tool_call_id") is not None and result["tool_call_id"] not in known:
                     raise BridgeDeclined(f"no call of the previous message has the id {result['tool_call_id']!r}")
-            return fill_results(calls, new)
-        if all(result.get("name") and result.get("tool_call_id") for result in results):
+            return fill_results(calls, new) if self._names_results else new
+        if not self._names_results or all(result.get("name") and result.get("tool_call_id") for result in results):
             return new
         parsed = self._parsed(sampled, tools)
         return fill_results(sampled_calls(parsed), new)
@@ -329,6 +334,11 @@ def _checked_bridge(out: Any, prompt: list[int], sampled: list[int], backend: st
         if values is not None and values[:1] != [None]:
             setattr(bridged, name, [None] * size + values[size:])
     return bridged
+
+
+def _as_list(ids: Sequence[int]) -> list[int]:
+    """The caller's own list where it is one: it is only read here, and copied once, for the backend."""
+    return ids if type(ids) is list else list(ids)
 
 
 def _made_up_id(ids: list[int], at: int) -> str:

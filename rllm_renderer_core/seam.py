@@ -37,6 +37,7 @@ Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequenc
 MARKERS = ("alpha1", "omega7")
 ALTERED = "zq9"
 STAND_IN = "ping"
+CALL: tuple[Call, ...] = (("f0", "call_0"),)
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,17 @@ class _Gap:
 
 @dataclass(frozen=True)
 class _Seam:
-    """A close and what follows it: ``head`` ends with the close, ``before_close`` lies between the assistant's text and it."""
+    """A close and what follows it: ``head`` ends with the close, ``before_close`` lies between the assistant's text and it.
+
+    ``calls_alone`` where the format shows text beside calls behind their results, as Gemma 4's template does: then the tail is
+    right for a turn of calls alone.
+    """
 
     head: tuple[int, ...]
     before_close: tuple[int, ...]
     close: int
     tail: tuple[int, ...]
+    calls_alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ class SeamBridge:
         special_ids: Ids of control tokens, which ordinary text doesn't become.
         parse_calls: Sampled ids to the names and ids of the calls in them; asked only where the format shows which result
             answers which call and ``previous_message`` isn't given.
+        named_results: Whether results reach ``render`` with the names of their calls (the core's wrapper fills them in unless
+            the renderer says ``wants_result_names = False``).
         cache_size: How many shapes are remembered.
     """
 
@@ -116,12 +124,14 @@ class SeamBridge:
         special_ids: Iterable[int],
         parse_calls: Callable[[Sequence[int]], Sequence[Call]] | None = None,
         *,
+        named_results: bool = True,
         cache_size: int = 512,
     ) -> None:
         self._render_upstream = render
         self._stops = frozenset(stop_ids)
         self._special = frozenset(special_ids) | self._stops
         self._parse_calls = parse_calls
+        self._named_results = named_results
         self._cache: OrderedDict[Any, Any] = OrderedDict()
         self._cache_size = cache_size
 
@@ -150,6 +160,11 @@ class SeamBridge:
             raise BridgeDeclined("an assistant message is among the new ones: its tokens weren't sampled here")
         ending = sampled[-1] if sampled and sampled[-1] in self._special else None
         seam = self._find(new, declared, sampled, previous_message, ending)
+        if seam.calls_alone and (previous_message is None or previous_message["content"].strip()):
+            raise BridgeDeclined(
+                "the format moves text beside calls behind their results, and the completion may have such text",
+                fix="pass previous_message, if its content is empty",
+            )
         delta = self._continue(sampled, seam, results=bool(results_in(new)))
         size = len(prompt) + len(sampled)
         mask: list[bool | None] = [None] * size
@@ -162,14 +177,14 @@ class SeamBridge:
         history also shows inside a turn (harmony's ``<|end|>``, behind each of a turn's messages) stops nothing.
         """
         tags = self._history_close([{"role": "user"}], None) | self._history_close([{"role": "tool"}], None)
-        turn = _Turn([], (("f0", "call_0"),))
+        bare, *fuller = (self._counted(turn) for turn in (_Turn([], CALL), *_Turn([], CALL).trimmings()))
+        return sorted(self._stops | {tag for tag in tags if all(ids.count(tag) <= bare.count(tag) for ids in fuller)})
+
+    def _counted(self, turn: _Turn) -> list[int]:
         try:
-            bare, thinking = (
-                self._render([*each.history(), *each.new], None) for each in (turn, replace(turn, reasoning="why"))
-            )
+            return self._render(turn.history(), None)
         except BridgeDeclined:
-            bare = thinking = []
-        return sorted(self._stops | {tag for tag in tags if thinking.count(tag) <= bare.count(tag)})
+            return []
 
     # From the seam to the delta
 
@@ -205,7 +220,7 @@ class SeamBridge:
         if not results_in(new):
             return self._applied([_Turn(new)], tools, ending)
         try:
-            return self._applied(_unknown_calls(new), tools, ending)
+            return self._applied(_possible_calls(new, self._named_results, keep=False), tools, ending)
         except _NotSettled:
             pass  # names, ids or the order of the calls show in the tail: they must be known
         results = [new[index] for index in results_in(new)]
@@ -215,7 +230,8 @@ class SeamBridge:
             calls = self._parse_calls(sampled) if self._parse_calls is not None else ()
         pairing = certain_pairing(calls, results)
         try:
-            return self._applied([_Turn(new, tuple(pairing))] if pairing else _named_calls(new), tools, ending)
+            known = _possible_calls(new, self._named_results, keep=True)
+            return self._applied([_Turn(new, tuple(pairing))] if pairing else known, tools, ending)
         except _NotSettled:
             raise BridgeDeclined(
                 f"the format shows which call a result answers, and {len(results)} result(s) can't be paired for certain "
@@ -225,8 +241,6 @@ class SeamBridge:
 
     def _applied(self, turns: Sequence[_Turn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
         """The learned seam with the tail of the real messages."""
-        if not turns:
-            raise _NotSettled
         seam = self._learned(turns, tools, ending)
         ids = self._render(turns[0].history() + turns[0].new, tools)
         if tuple(ids[: len(seam.head)]) != seam.head:
@@ -259,24 +273,22 @@ class SeamBridge:
         """The seam of the first hypothesis, if all others, and the turn with other trimmings, show the same tail."""
         seam = self._seam(turns[0], tools, ending)
         for turn in turns[1:]:
-            try:
-                same = self._shows(turn, tools, seam)
-            except BridgeDeclined:
-                same = False
-            if not same:
+            if turn != turns[0] and not self._shows(turn, tools, seam):
                 raise _NotSettled
         for turn in turns[0].trimmings():
-            try:
-                same = self._shows(turn, tools, seam)
-            except BridgeDeclined:
-                continue  # a turn that the format doesn't know proves nothing
-            if not same:
+            if self._shows(turn, tools, seam):
+                continue
+            if not turn.text:
                 raise BridgeDeclined("how the new messages are rendered depends on more of the history than its last close")
+            seam = replace(seam, calls_alone=True)
         return seam
 
     def _shows(self, turn: _Turn, tools: list[dict[str, Any]] | None, seam: _Seam) -> bool:
-        """Whether this turn, followed by the new messages, ends with the same tail."""
-        ids = self._render(turn.history() + turn.new, tools)
+        """Whether this turn, followed by the new messages, ends with the same tail, or isn't a turn of this format at all."""
+        try:
+            ids = self._render(turn.history() + turn.new, tools)
+        except BridgeDeclined:
+            return True
         return tuple(ids[len(ids) - len(seam.tail) :]) == seam.tail and len(ids) > len(seam.tail)
 
     def _seam(self, turn: _Turn, tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
@@ -360,36 +372,34 @@ def _shape(new: list[dict[str, Any]]) -> str:
     return json.dumps([{**m, "content": "text" if m["content"].strip() else [m["content"]]} for m in new], default=repr)
 
 
-def _with_results(new: list[dict[str, Any]], *, name: str | None = None, call_id: str | None = None) -> list[dict[str, Any]]:
-    """The messages with made-up names or ids, numbered, on their results; ids are only added where ``call_id`` is None."""
+def _with_results(new: list[dict[str, Any]], calls: Sequence[Call], *, named: bool) -> list[dict[str, Any]]:
+    """The messages with the ids, and where they are shown the names, of these calls on their results."""
     out = list(new)
-    for at, index in enumerate(results_in(new)):
-        extra = {"tool_call_id": f"{call_id}{at}" if call_id else new[index].get("tool_call_id") or f"call_{at}"}
-        if name is not None:
-            extra["name"] = f"{name}{at}"
+    for (name, call_id), index in zip(calls, results_in(new), strict=False):
+        extra = {"name": name, "tool_call_id": call_id} if named or "name" in new[index] else {"tool_call_id": call_id}
         out[index] = {**new[index], **extra}
     return out
 
 
-def _unknown_calls(new: list[dict[str, Any]]) -> list[_Turn]:
-    """What the calls may have been, where names and ids are made up: if all give one tail, nothing of it shows."""
-    first, other = _with_results(new, name="f", call_id="call_"), _with_results(new, name="look_up", call_id="id-7")
-    calls = tuple(_answered(first))
-    turns = [_Turn(first, calls), _Turn(other, tuple(_answered(other))), _Turn(first, (*calls, ("more", "call_more")))]
-    return turns if len(calls) == 1 else [*turns, _Turn(first, calls[::-1])]
+def _possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> list[_Turn]:
+    """What the calls may have been: if all of it gives one tail, nothing of it shows.
 
+    Names and ids are made up; with ``keep`` only those that the results don't have themselves.
+    """
+    results = [new[index] for index in results_in(new)]
 
-def _named_calls(new: list[dict[str, Any]]) -> list[_Turn]:
-    """What the calls may have been where each result has a name: one call a result, in this order or in reverse."""
-    if not all(new[index].get("name") for index in results_in(new)):
-        return []
-    new = _with_results(new)
-    calls = tuple(_answered(new))
-    return [_Turn(new, calls)] if len(calls) == 1 else [_Turn(new, calls), _Turn(new, calls[::-1])]
+    def made_up(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
+        kept = results if keep else [{}] * len(results)
+        return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or f"{call_id}{at}") for at, m in enumerate(kept))
 
-
-def _answered(new: list[dict[str, Any]]) -> list[Call]:
-    return [(new[index]["name"], new[index]["tool_call_id"]) for index in results_in(new)]
+    calls, other = made_up("f", "call_"), made_up("look_up", "id-7")
+    first = _with_results(new, calls, named=named)
+    return [
+        _Turn(first, calls),
+        _Turn(_with_results(new, other, named=named), other),
+        _Turn(first, (*calls, ("more", "call_more"))),
+        _Turn(first, calls[::-1]),
+    ]
 
 
 def _alter(message: dict[str, Any]) -> dict[str, Any]:

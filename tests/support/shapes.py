@@ -61,6 +61,10 @@ STOPS = {
 """Texts at which sampling stops, where they aren't the closes."""
 
 
+RESULT_OPENERS = {"deepseek-ai/DeepSeek-V3": "<｜tool▁outputs▁begin｜>"}
+"""Where a template forgets to close a turn of one call, though the model does: the text at which the next turn starts."""
+
+
 def closes(model: str) -> list[str]:
     return next(texts for prefix, texts in CLOSES.items() if model.startswith(prefix))
 
@@ -185,6 +189,8 @@ def sampled_turn(
     if "Weighing it." not in text:
         text = text_of([*opening, turn], tools, False) + close[0]
     through = _split(tokenizer, text, shape.last_words, close)[0]
+    if through[-1] not in tokenizer.convert_tokens_to_ids(list(close)):
+        through.append(tokenizer.convert_tokens_to_ids(close[0]))
     start = 0
     while start < min(len(prompt), len(through)) and prompt[start] == through[start]:
         start += 1
@@ -198,10 +204,13 @@ def encode(tokenizer: Any, text: str) -> list[int]:
 def _split(tokenizer: Any, text: str, last_words: str, close: Sequence[str]) -> tuple[list[int], list[int]]:
     """Ids through the first close behind the last words, and the ids behind it."""
     at = text.rindex(last_words) + len(last_words)
-    found = [(text.index(each, at), each) for each in close if each in text[at:]]
-    position, which = min(found)
+    found = [(text.index(each, at) + len(each), each) for each in close if each in text[at:]]
+    opener = RESULT_OPENERS.get(tokenizer.name_or_path)
+    missing = opener is not None and opener in text[at:]
+    end = min(found)[0] if found else text.index(opener or "", at)
+    if missing and opener is not None and text.index(opener, at) < end:
+        end = text.index(opener, at)
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     ids = list(encoded["input_ids"])
-    end = position + len(which)
     index = next((i for i, (start, _) in enumerate(encoded["offset_mapping"]) if start >= end), len(ids))
     return ids[:index], ids[index:]
