@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "resolver": ("resolve", "select_backend", "explain", "Explanation"),
+    "resolver": ("resolve", "select_backend", "explain"),
+    "explanation": ("Explanation",),
     "discovery": ("plugins", "PluginInfo"),
     "resolution": ("Resolution",),
     "types": ("Renderer", "RenderedTokens", "ParsedResponse", "ToolCall", "ToolCallStatus", "ToolSpec", "Termination"),
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from .discovery import PluginInfo as PluginInfo
     from .discovery import plugins as plugins
     from .errors import *  # noqa: F403
+    from .explanation import Explanation as Explanation
     from .plugin import Backend as Backend
     from .plugin import Coverage as Coverage
     from .plugin import Match as Match
@@ -58,7 +60,6 @@ if TYPE_CHECKING:
     from .plugin import Unavailable as Unavailable
     from .plugin import hookimpl as hookimpl
     from .resolution import Resolution as Resolution
-    from .resolver import Explanation as Explanation
     from .resolver import explain as explain
     from .resolver import resolve as resolve
     from .resolver import select_backend as select_backend

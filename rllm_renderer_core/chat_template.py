@@ -42,9 +42,7 @@ class ChatTemplateBackend(Backend):
         return Coverage(NAME, match, query.template_bridge, f"{reason}; {bridge}")
 
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
-        return ChatTemplateRenderer(
-            query.tokenizer, _template_variables(query), bridge=coverage.has_bridge
-        )
+        return ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=coverage.has_bridge)
 
     def renderer_names(self) -> Sequence[str]:
         return (NAME,)
@@ -277,6 +275,7 @@ class _CallForm:
         calls = message["tool_calls"]
         if not self.as_text:
             calls = [
-                {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}} for call in calls
+                {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
+                for call in calls
             ]
         return {**message, "content": content, "tool_calls": calls}

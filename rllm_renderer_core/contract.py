@@ -130,9 +130,9 @@ class ResolvedRenderer:
         ids = list(token_ids)
         out = self._parsed(ids, tools, prompt_ids)
         calls = [
-            call if call.id is not None else ToolCall(
-                call.name, call["function"]["arguments"], id=_made_up_id(ids, at), raw=call.raw, status=call.status
-            )
+            call
+            if call.id is not None
+            else ToolCall(call.name, call["function"]["arguments"], id=_made_up_id(ids, at), raw=call.raw, status=call.status)
             for at, call in enumerate(out.tool_calls)
         ]
         return replace(out, tool_calls=calls)
@@ -225,9 +225,7 @@ class ResolvedRenderer:
         if results_in(new):
             new = self._paired(sampled, new, declared, previous)
         with self._lock:
-            out = self.upstream.bridge_to_next_turn(
-                list(prompt), list(sampled), new, tools=declared, previous_message=previous
-            )
+            out = self.upstream.bridge_to_next_turn(list(prompt), list(sampled), new, tools=declared, previous_message=previous)
         if out is None:
             raise BridgeDeclined(f"{self.backend}:{self.name} can't prove this bridge")
         return _checked_bridge(out, prompt, sampled, self.backend)
@@ -271,7 +269,7 @@ class ResolvedRenderer:
             return False
         opening, closing = self._reasoning
         for ids in (sampled, prompt[-16:]):
-            last = next((token for token in reversed(ids) if token == opening or token == closing), None)
+            last = next((token for token in reversed(ids) if token in (opening, closing)), None)
             if last is not None:
                 return last == opening
         return False

@@ -39,7 +39,7 @@ class PluginInfo:
         name: The entry point's name.
         distribution: The distribution that brings it; empty for what is built into the core.
         version: That distribution's version.
-        state: ``"found"`` (not imported yet), ``"loaded"``, ``"disabled"``, ``"incompatible"``, ``"broken"`` or ``"duplicate"``.
+        state: ``"found"`` (not imported yet), ``"loaded"``, ``"disabled"``, ``"incompatible"``, ``"broken"``, ``"duplicate"``.
         error: Why it can't be used, for the last four.
         backends: Names of its backends, where it was loaded.
         location: Where its metadata lies.
@@ -316,4 +316,3 @@ def installed_version(distribution: str) -> str | None:
         return str(importlib_metadata.version(distribution))
     except importlib_metadata.PackageNotFoundError:
         return None
-

@@ -43,7 +43,7 @@ class Match(IntEnum):
 
 @dataclass(frozen=True)
 class Coverage:
-    """"I serve this model": which renderer, how well it matches, whether it bridges, and why.
+    """ "I serve this model": which renderer, how well it matches, whether it bridges, and why.
 
     Args:
         renderer: The backend's own name of the renderer, as ``resolve(renderer=...)`` takes it.
@@ -62,7 +62,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """"I know this model, but can't serve it here." It never wins; its fix is shown to whoever ends up with less."""
+    """ "I know this model, but can't serve it here." It never wins; its fix is shown to whoever ends up with less."""
 
     reason: str
     fix: str

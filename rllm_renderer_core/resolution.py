@@ -67,9 +67,13 @@ class Resolution:
             )
         values = {key: value for key, value in data.items() if key != "schema"}
         names = {each.name for each in fields(cls)}
-        odd = sorted(values.keys() - names) + [f"no {name}" for name in ("model", "backend", "renderer") if not values.get(name)]
+        odd = sorted(values.keys() - names) + [
+            f"no {name}" for name in ("model", "backend", "renderer") if not values.get(name)
+        ]
         if odd:
-            raise PinMismatchError(f"not a pinned resolution: {', '.join(odd)}", fix="write the pin again: rllm-renderer pin MODEL")
+            raise PinMismatchError(
+                f"not a pinned resolution: {', '.join(odd)}", fix="write the pin again: rllm-renderer pin MODEL"
+            )
         if str(values.get("match", "")).upper() not in Match.__members__:
             raise PinMismatchError(f"not a pinned resolution: match {values.get('match')!r} isn't known")
         values["hints"] = tuple(values.get("hints", ()))

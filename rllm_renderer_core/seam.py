@@ -13,9 +13,9 @@ close of the assistant's turn. What follows the close is what follows P + C::
 Where the gap has no close or two, where a message shows before the close or not at all, or where facts about the sampled calls
 that aren't known would change the tail, the bridge declines. Nothing is decoded or encoded again; ids alone are compared.
 
-The gap depends on the shape of the new messages (roles, tools, which contents are blank), not on what they say. So it is learned
-once a shape, on stand-in contents; a call then costs one render of the made-up history with the real messages, whose head
-must equal the learned one; where it doesn't, the experiment is repeated on the real messages.
+The gap depends on the shape of the new messages (roles, tools, which contents are blank), not on what they say. So it is
+learned once a shape, on stand-in contents; a call then costs one render of the made-up history with the real messages, whose
+head must equal the learned one; where it doesn't, the experiment is repeated on the real messages.
 """
 
 from __future__ import annotations
@@ -27,17 +27,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .errors import BridgeDeclined, RendererError
+from .hypotheses import CALL, MARKERS, STAND_IN, MadeUpTurn, altered, possible_calls, shape_of
 from .pairing import Call, calls_of, certain_pairing, results_in
 from .types import Message, RenderedTokens
 
 Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
 """Messages and tools, both in normal form, to prompt ids that end with the opener of the next assistant turn."""
-
-# Two texts without a common prefix or suffix, and one that no message starts with; each a few ordinary tokens.
-MARKERS = ("alpha1", "omega7")
-ALTERED = "zq9"
-STAND_IN = "ping"
-CALL: tuple[Call, ...] = (("f0", "call_0"),)
 
 
 @dataclass(frozen=True)
@@ -66,40 +61,6 @@ class _Seam:
     close: int
     tail: tuple[int, ...]
     calls_alone: bool = False
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """One hypothesis: the made-up assistant turn, and the new messages as they fit to it."""
-
-    new: list[dict[str, Any]]
-    calls: tuple[Call, ...] = ()
-    text: str = ""
-    reasoning: str | None = None
-    system: bool = True
-
-    def history(self, marker: str = MARKERS[0]) -> list[dict[str, Any]]:
-        """A made-up conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
-        turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else marker}
-        if self.reasoning is not None:
-            turn["reasoning_content"] = self.reasoning
-        if self.calls:
-            arguments = json.dumps({"q": marker})
-            turn["tool_calls"] = [
-                {"id": call_id or f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
-                for at, (name, call_id) in enumerate(self.calls)
-            ]
-        opening = [{"role": "system", "content": "s"}] if self.system else []
-        return [*opening, {"role": "user", "content": "ping"}, turn]
-
-    def trimmings(self) -> list[_Turn]:
-        """The same turn as it may also look; none of it may change what follows the close."""
-        turns = [replace(self, reasoning="why"), replace(self, system=False)]
-        return [*turns, replace(self, text="ok")] if self.calls else turns
-
-    def with_stand_ins(self) -> _Turn:
-        """The same shape with contents of one word; blank contents stay, since templates drop or trim them."""
-        return replace(self, new=[{**m, "content": STAND_IN} if m["content"].strip() else m for m in self.new])
 
 
 class SeamBridge:
@@ -177,10 +138,10 @@ class SeamBridge:
         history also shows inside a turn (harmony's ``<|end|>``, behind each of a turn's messages) stops nothing.
         """
         tags = self._history_close([{"role": "user"}], None) | self._history_close([{"role": "tool"}], None)
-        bare, *fuller = (self._counted(turn) for turn in (_Turn([], CALL), *_Turn([], CALL).trimmings()))
+        bare, *fuller = (self._counted(turn) for turn in (MadeUpTurn([], CALL), *MadeUpTurn([], CALL).trimmings()))
         return sorted(self._stops | {tag for tag in tags if all(ids.count(tag) <= bare.count(tag) for ids in fuller)})
 
-    def _counted(self, turn: _Turn) -> list[int]:
+    def _counted(self, turn: MadeUpTurn) -> list[int]:
         try:
             return self._render(turn.history(), None)
         except BridgeDeclined:
@@ -218,9 +179,9 @@ class SeamBridge:
         ending: int | None,
     ) -> _Seam:
         if not results_in(new):
-            return self._applied([_Turn(new)], tools, ending)
+            return self._applied([MadeUpTurn(new)], tools, ending)
         try:
-            return self._applied(_possible_calls(new, self._named_results, keep=False), tools, ending)
+            return self._applied(possible_calls(new, self._named_results, keep=False), tools, ending)
         except _NotSettled:
             pass  # names, ids or the order of the calls show in the tail: they must be known
         results = [new[index] for index in results_in(new)]
@@ -230,8 +191,8 @@ class SeamBridge:
             calls = self._parse_calls(sampled) if self._parse_calls is not None else ()
         pairing = certain_pairing(calls, results)
         try:
-            known = _possible_calls(new, self._named_results, keep=True)
-            return self._applied([_Turn(new, tuple(pairing))] if pairing else known, tools, ending)
+            known = possible_calls(new, self._named_results, keep=True)
+            return self._applied([MadeUpTurn(new, tuple(pairing))] if pairing else known, tools, ending)
         except _NotSettled:
             raise BridgeDeclined(
                 f"the format shows which call a result answers, and {len(results)} result(s) can't be paired for certain "
@@ -239,7 +200,7 @@ class SeamBridge:
                 fix="pass previous_message (Rollout does), and results with the ids of their calls",
             ) from None
 
-    def _applied(self, turns: Sequence[_Turn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
+    def _applied(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
         """The learned seam with the tail of the real messages."""
         seam = self._learned(turns, tools, ending)
         ids = self._render(turns[0].history() + turns[0].new, tools)
@@ -247,9 +208,9 @@ class SeamBridge:
             return self._settle(turns, tools, ending)
         return replace(seam, tail=tuple(ids[len(seam.head) :]))
 
-    def _learned(self, turns: Sequence[_Turn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
+    def _learned(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
         ending = None if ending in self._stops else ending
-        key = (_shape(turns[0].new), json.dumps(tools), turns[0].calls, ending)
+        key = (shape_of(turns[0].new), json.dumps(tools), turns[0].calls, ending)
         known = self._cache.get(key)
         if known is None:
             try:
@@ -269,7 +230,7 @@ class SeamBridge:
         if len(self._cache) > self._cache_size:
             self._cache.popitem(last=False)
 
-    def _settle(self, turns: Sequence[_Turn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
+    def _settle(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
         """The seam of the first hypothesis, if all others, and the turn with other trimmings, show the same tail."""
         seam = self._seam(turns[0], tools, ending)
         for turn in turns[1:]:
@@ -283,7 +244,7 @@ class SeamBridge:
             seam = replace(seam, calls_alone=True)
         return seam
 
-    def _shows(self, turn: _Turn, tools: list[dict[str, Any]] | None, seam: _Seam) -> bool:
+    def _shows(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None, seam: _Seam) -> bool:
         """Whether this turn, followed by the new messages, ends with the same tail, or isn't a turn of this format at all."""
         try:
             ids = self._render(turn.history() + turn.new, tools)
@@ -291,7 +252,7 @@ class SeamBridge:
             return True
         return tuple(ids[len(ids) - len(seam.tail) :]) == seam.tail and len(ids) > len(seam.tail)
 
-    def _seam(self, turn: _Turn, tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
+    def _seam(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
         gap = self._experiment(turn, tools)
         closes = self._stops | self._history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
         at = [index for index, token in enumerate(gap.gap) if token in closes]
@@ -305,7 +266,7 @@ class SeamBridge:
             tail = (gap.gap + gap.tail)[at[0] + 1 :]
         elif turn.calls:
             # Some formats don't close a turn of calls: then the results must continue as they do after text.
-            plain = self._seam(_Turn(turn.new), tools, ending)
+            plain = self._seam(MadeUpTurn(turn.new), tools, ending)
             before, close, tail = (), plain.close, plain.tail
             if not tail or len(gap.gap + gap.tail) < len(tail) or whole[len(whole) - len(tail) :] != tail:
                 raise BridgeDeclined("there is no close token between the calls of the assistant's turn and the new messages")
@@ -320,7 +281,7 @@ class SeamBridge:
             key = ("close", role, bool(tools))
             if key not in self._cache:
                 try:
-                    self._remember(key, self._experiment(_Turn([{"role": role, "content": STAND_IN}]), tools).gap[:1])
+                    self._remember(key, self._experiment(MadeUpTurn([{"role": role, "content": STAND_IN}]), tools).gap[:1])
                 except BridgeDeclined:
                     self._remember(key, ())
             found.update(token for token in self._cache[key] if token in self._special)
@@ -328,25 +289,25 @@ class SeamBridge:
 
     # The experiment
 
-    def _experiment(self, turn: _Turn, tools: list[dict[str, Any]] | None) -> _Gap:
+    def _experiment(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None) -> _Gap:
         new = turn.new
         one, other = (self._render(turn.history(marker) + new, tools) for marker in MARKERS)
         suffix = _common(reversed(one), reversed(other))
         if suffix >= min(len(one), len(other)):
             raise BridgeDeclined("the renderer drops the assistant's turn")
         start = len(one) - suffix
-        end = _common(one, self._render(turn.history() + [_alter(message) for message in new], tools))
+        end = _common(one, self._render(turn.history() + [altered(message) for message in new], tools))
         if end >= len(one):
             raise BridgeDeclined("the renderer drops the new messages")
         if end < start:
             raise BridgeDeclined("the new messages change how the turns before them are rendered")
         shows_from = end - start
         for index in range(len(new) if len(new) > 1 else 0):
-            alone = [_alter(message) if at == index else message for at, message in enumerate(new)]
-            altered = self._render(turn.history() + alone, tools)
-            if altered == one:
+            alone = [altered(message) if at == index else message for at, message in enumerate(new)]
+            shown = self._render(turn.history() + alone, tools)
+            if shown == one:
                 raise BridgeDeclined(f"the renderer drops new message {index} ({new[index]['role']})")
-            shows_from = min(shows_from, _common(one, altered) - start)
+            shows_from = min(shows_from, _common(one, shown) - start)
         return _Gap(tuple(one[:start]), tuple(one[start:end]), tuple(one[end:]), shows_from)
 
     def _render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
@@ -365,45 +326,6 @@ class _NotSettled(BridgeDeclined):
 
     def __init__(self, reason: str = "what isn't known about the sampled calls changes the new messages") -> None:
         super().__init__(reason)
-
-
-def _shape(new: list[dict[str, Any]]) -> str:
-    """All of the messages but what their text says; a blank text counts as it is, since templates drop or trim it."""
-    return json.dumps([{**m, "content": "text" if m["content"].strip() else [m["content"]]} for m in new], default=repr)
-
-
-def _with_results(new: list[dict[str, Any]], calls: Sequence[Call], *, named: bool) -> list[dict[str, Any]]:
-    """The messages with the ids, and where they are shown the names, of these calls on their results."""
-    out = list(new)
-    for (name, call_id), index in zip(calls, results_in(new), strict=False):
-        extra = {"name": name, "tool_call_id": call_id} if named or "name" in new[index] else {"tool_call_id": call_id}
-        out[index] = {**new[index], **extra}
-    return out
-
-
-def _possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> list[_Turn]:
-    """What the calls may have been: if all of it gives one tail, nothing of it shows.
-
-    Names and ids are made up; with ``keep`` only those that the results don't have themselves.
-    """
-    results = [new[index] for index in results_in(new)]
-
-    def made_up(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
-        kept = results if keep else [{}] * len(results)
-        return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or f"{call_id}{at}") for at, m in enumerate(kept))
-
-    calls, other = made_up("f", "call_"), made_up("look_up", "id-7")
-    first = _with_results(new, calls, named=named)
-    return [
-        _Turn(first, calls),
-        _Turn(_with_results(new, other, named=named), other),
-        _Turn(first, (*calls, ("more", "call_more"))),
-        _Turn(first, calls[::-1]),
-    ]
-
-
-def _alter(message: dict[str, Any]) -> dict[str, Any]:
-    return {**message, "content": ALTERED + message["content"]}
 
 
 def _common(one: Iterable[int], other: Iterable[int]) -> int:

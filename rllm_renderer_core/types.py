@@ -193,7 +193,8 @@ class Renderer(Protocol):
     A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, the pair
     of ids that open and close reasoning, or ``()`` where the format has none (without it the core parses completions to know
     whether they end inside reasoning); ``supports_media``, True where image parts are carried; ``wants_result_names``,
-    False where results without ``name`` must not get the name of their call (a format that shows a name only where it is given).
+    False where results without ``name`` must not get the name of their call (a format that shows a name only where one is
+    given).
     """
 
     def render(

@@ -1,0 +1,119 @@
+"""Every backend's verdict on a model, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .discovery import KNOWN_PLUGINS, Plugin, Registered
+from .plugin import Coverage, Query, Unavailable
+from .request import Request
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One backend's answer.
+
+    ``verdict`` is ``"covers"``, ``"unavailable"``, ``"no match"``, ``"not installed"``, or the state of a plugin that
+    can't be used.
+    """
+
+    backend: str
+    distribution: str
+    version: str
+    priority: int | None
+    verdict: str
+    renderer: str = ""
+    match: str = ""
+    has_bridge: bool = False
+    reason: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Every backend's verdict on a model, and the winner's name (``None`` where there is none); ``str()`` is a table."""
+
+    model: str
+    winner: str | None
+    verdicts: tuple[Verdict, ...]
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "model": self.model,
+            "winner": self.winner,
+            "reason": self.reason,
+            "verdicts": [asdict(v) for v in self.verdicts],
+        }
+
+    def __str__(self) -> str:
+        rows = [("", "backend", "priority", "verdict", "renderer", "bridge", "reason")]
+        for each in self.verdicts:
+            covers = each.verdict == "covers"
+            rows.append(
+                (
+                    "*" if each.backend == self.winner else "",
+                    each.backend,
+                    "" if each.priority is None else str(each.priority),
+                    f"{each.verdict} ({each.match})" if covers else each.verdict,
+                    each.renderer or "-",
+                    ("yes" if each.has_bridge else "no") if covers else "-",
+                    "; ".join(filter(None, (each.reason, each.fix and f"fix: {each.fix}"))),
+                )
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+        lines = [
+            "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+            for row in rows
+        ]
+        return "\n".join([f"{self.model or '(no name)'}: {self.reason}", *lines])
+
+
+def ask(registered: Registered, query: Query) -> Coverage | Unavailable | None:
+    """A backend's answer, checked for its type."""
+    answer = registered.backend.covers(query)
+    if answer is None or isinstance(answer, (Coverage, Unavailable)):
+        return answer
+    raise TypeError(f"covers of backend {registered.backend.name!r} must return Coverage, Unavailable or None, not {answer!r}")
+
+
+def not_installed(registered: Sequence[Registered], found: Sequence[Plugin]) -> list[tuple[str, str]]:
+    names = {each.backend.name for each in registered} | {plugin.name for plugin in found}
+    present = {plugin.distribution for plugin in found}
+    return [(name, dist) for name, dist in KNOWN_PLUGINS.items() if name not in names and dist not in present]
+
+
+def explanation(
+    request: Request,
+    tokenizer: Any,
+    registered: Sequence[Registered],
+    found: Sequence[Plugin],
+    winner: str | None,
+    reason: str,
+) -> Explanation:
+    query = request.query(tokenizer)
+    verdicts = [_verdict(each, query) for each in sorted(registered, key=lambda r: (-r.backend.priority, r.backend.name))]
+    for plugin in found:
+        if plugin.error is not None:
+            text, fix = str(plugin.error).splitlines()[0], plugin.error.fix or ""
+            verdicts.append(Verdict(plugin.name, plugin.distribution, plugin.version, None, plugin.state, reason=text, fix=fix))
+    for name, dist in not_installed(registered, found):
+        verdicts.append(Verdict(name, dist, "", None, "not installed", fix=f"pip install {dist}"))
+    return Explanation(request.model, winner, tuple(verdicts), reason)
+
+
+def _verdict(each: Registered, query: Query) -> Verdict:
+    base = (each.backend.name, each.distribution, each.version, each.backend.priority)
+    try:
+        answer = ask(each, query)
+    except Exception as error:
+        return Verdict(*base, "broken", reason=f"covers raised {type(error).__name__}: {error}")
+    if isinstance(answer, Coverage):
+        match = answer.match.name.lower()
+        return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, answer.reason)
+    if isinstance(answer, Unavailable):
+        return Verdict(*base, "unavailable", reason=answer.reason, fix=answer.fix)
+    return Verdict(*base, "no match")

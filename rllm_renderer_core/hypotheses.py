@@ -1,0 +1,89 @@
+"""Made-up conversations for the seam's experiments: what the turn before the new messages may have been."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .pairing import Call, results_in
+
+# Two texts without a common prefix or suffix, and one that no message starts with; each a few ordinary tokens.
+MARKERS = ("alpha1", "omega7")
+ALTERED = "zq9"
+STAND_IN = "ping"
+CALL: tuple[Call, ...] = (("f0", "call_0"),)
+
+
+@dataclass(frozen=True)
+class MadeUpTurn:
+    """One hypothesis: the made-up assistant turn, and the new messages as they fit to it."""
+
+    new: list[dict[str, Any]]
+    calls: tuple[Call, ...] = ()
+    text: str = ""
+    reasoning: str | None = None
+    system: bool = True
+
+    def history(self, marker: str = MARKERS[0]) -> list[dict[str, Any]]:
+        """A made-up conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
+        turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else marker}
+        if self.reasoning is not None:
+            turn["reasoning_content"] = self.reasoning
+        if self.calls:
+            arguments = json.dumps({"q": marker})
+            turn["tool_calls"] = [
+                {"id": call_id or f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
+                for at, (name, call_id) in enumerate(self.calls)
+            ]
+        opening = [{"role": "system", "content": "s"}] if self.system else []
+        return [*opening, {"role": "user", "content": "ping"}, turn]
+
+    def trimmings(self) -> list[MadeUpTurn]:
+        """The same turn as it may also look; none of it may change what follows the close."""
+        turns = [replace(self, reasoning="why"), replace(self, system=False)]
+        return [*turns, replace(self, text="ok")] if self.calls else turns
+
+    def with_stand_ins(self) -> MadeUpTurn:
+        """The same shape with contents of one word; blank contents stay, since templates drop or trim them."""
+        return replace(self, new=[{**m, "content": STAND_IN} if m["content"].strip() else m for m in self.new])
+
+
+def shape_of(new: list[dict[str, Any]]) -> str:
+    """All of the messages but what their text says; a blank text counts as it is, since templates drop or trim it."""
+    return json.dumps([{**m, "content": "text" if m["content"].strip() else [m["content"]]} for m in new], default=repr)
+
+
+def _with_results(new: list[dict[str, Any]], calls: Sequence[Call], *, named: bool) -> list[dict[str, Any]]:
+    """The messages with the ids, and where they are shown the names, of these calls on their results."""
+    out = list(new)
+    for (name, call_id), index in zip(calls, results_in(new), strict=False):
+        extra = {"name": name, "tool_call_id": call_id} if named or "name" in new[index] else {"tool_call_id": call_id}
+        out[index] = {**new[index], **extra}
+    return out
+
+
+def possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> list[MadeUpTurn]:
+    """What the calls may have been: if all of it gives one tail, nothing of it shows.
+
+    Names and ids are made up; with ``keep`` only those that the results don't have themselves.
+    """
+    results = [new[index] for index in results_in(new)]
+
+    def made_up(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
+        kept = results if keep else [{}] * len(results)
+        return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or f"{call_id}{at}") for at, m in enumerate(kept))
+
+    calls, other = made_up("f", "call_"), made_up("look_up", "id-7")
+    first = _with_results(new, calls, named=named)
+    return [
+        MadeUpTurn(first, calls),
+        MadeUpTurn(_with_results(new, other, named=named), other),
+        MadeUpTurn(first, (*calls, ("more", "call_more"))),
+        MadeUpTurn(first, calls[::-1]),
+    ]
+
+
+def altered(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "content": ALTERED + message["content"]}

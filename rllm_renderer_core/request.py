@@ -1,0 +1,160 @@
+"""What is asked of the resolver: the options, checked once, and which backends they address."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+from .discovery import Registered
+from .errors import NoBackendError, OptionError, PinMismatchError
+from .plugin import Match, Query
+from .resolution import Resolution
+
+SPELLINGS = ("renderer", "renderer_family", "renderer_name")
+DEFAULTS: Mapping[str, Any] = {
+    "thinking": None,
+    "thinking_retention": "all",
+    "template_bridge": False,
+    "chat_template_kwargs": None,
+    "image_processor": None,
+    "marker_text": "allow",
+}
+"""Options that ids may depend on, with their defaults: those that a ``Resolution`` records."""
+
+CHOICES = {"thinking": (None, True, False), "thinking_retention": ("all", "tool_cycle"), "marker_text": ("allow", "error")}
+
+
+class Options(TypedDict, total=False):
+    """Keyword options of ``resolve``, ``select_backend`` and ``explain``.
+
+    Attributes:
+        backend: Take this backend (also ``RLLM_RENDERER_BACKEND``; the argument counts more).
+        renderer: Take the renderer of this name, whatever the model is called.
+        renderer_family: rLLM's spelling of ``renderer`` for the backends that declare it (prime).
+        renderer_name: rLLM's spelling of ``renderer`` for the backends that declare it (tinker, fireworks).
+        thinking: Whether the model thinks; ``None`` is the model's own default.
+        thinking_retention: ``"all"`` keeps sampled reasoning verbatim across new queries; ``"tool_cycle"`` declines the bridge
+            there, as a template that strips old reasoning would.
+        template_bridge: Let the chat-template backend bridge where an experiment proves the bridge.
+        chat_template_kwargs: Variables of the model's template.
+        image_processor: For vision renderers.
+        marker_text: ``"allow"`` renders control tokens written in message text as the template does; ``"error"`` refuses them.
+        require_bridge: Refuse a winner that can't bridge.
+        pin: A :class:`Resolution`, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what
+            differs.
+    """
+
+    backend: str | None
+    renderer: str | None
+    renderer_family: str | None
+    renderer_name: str | None
+    thinking: bool | None
+    thinking_retention: Literal["all", "tool_cycle"]
+    template_bridge: bool
+    chat_template_kwargs: Mapping[str, Any] | None
+    image_processor: Any
+    marker_text: Literal["allow", "error"]
+    require_bridge: bool
+    pin: Resolution | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request. ``spelling`` is the name of the option by which ``renderer`` was given."""
+
+    model: str
+    backend: str | None
+    renderer: str | None
+    spelling: str
+    options: Mapping[str, Any]
+    require_bridge: bool
+    pin: Resolution | None = None
+
+    @classmethod
+    def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
+        """The request for a model and keyword options.
+
+        Raises:
+            TypeError: An option that doesn't exist.
+            OptionError: A value that an option doesn't take.
+            NoBackendError: Neither a model nor a tokenizer.
+            PinMismatchError: An option that contradicts the pin.
+        """
+        for name in given:
+            if name not in Options.__annotations__:
+                raise TypeError(f"unexpected option {name!r}; the options are {', '.join(sorted(Options.__annotations__))}")
+        pin = given.get("pin")
+        if pin is not None and not isinstance(pin, Resolution):
+            pin = Resolution.from_dict(pin)
+        asked = {spelling: given[spelling] for spelling in SPELLINGS if given.get(spelling) is not None}  # type: ignore[literal-required]
+        if len(asked) > 1:
+            raise OptionError(f"{' and '.join(asked)} name a renderer twice", fix="pass one of them", option=next(iter(asked)))
+        spelling, renderer = next(iter(asked.items()), ("renderer", None))
+        options = {name: given.get(name, default) for name, default in DEFAULTS.items()}
+        for name, choices in CHOICES.items():
+            if options[name] not in choices:
+                text = ", ".join(map(repr, choices))
+                raise OptionError(f"{name} must be one of {text}, not {options[name]!r}", option=name)
+        backend = given.get("backend") or (None if pin else os.environ.get("RLLM_RENDERER_BACKEND")) or None
+        if pin is not None:
+            return _pinned(pin, model, backend, renderer, given, options)
+        if model is None:
+            model = str(getattr(tokenizer, "name_or_path", "") or "")
+        if not model and tokenizer is None:
+            raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
+        return cls(model, backend, renderer, spelling, options, bool(given.get("require_bridge", False)))
+
+    def query(self, tokenizer: Any) -> Query:
+        """The question for the backends."""
+        wanted = {name: value for name, value in self.options.items() if name != "marker_text"}
+        wanted["chat_template_kwargs"] = dict(wanted["chat_template_kwargs"] or {})
+        return Query(self.model, tokenizer, self.renderer, **wanted)
+
+    def addresses(self, registered: Registered) -> bool:
+        """Whether this backend is among those asked."""
+        if self.backend is not None and registered.backend.name != self.backend:
+            return False
+        return self.spelling == "renderer" or self.spelling in registered.backend.spellings
+
+
+def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that differ from their defaults, as JSON values: what a ``Resolution`` keeps."""
+    out = {name: value for name, value in options.items() if value != DEFAULTS[name] and value != {}}
+    if out.get("image_processor") is not None:
+        out["image_processor"] = type(out["image_processor"]).__name__
+    return out
+
+
+def _pinned(
+    pin: Resolution, model: str | None, backend: str | None, renderer: str | None, given: Options, options: dict[str, Any]
+) -> Request:
+    """The pin as a request; what else was passed must say the same."""
+    mine = recorded({name: value for name, value in options.items() if name in given})
+    contradictions = [
+        f"{name}: {theirs!r} pinned, {value!r} passed"
+        for name, value, theirs in (
+            ("model", model, pin.model),
+            ("backend", backend, pin.backend),
+            ("renderer", renderer, pin.renderer),
+        )
+        if value is not None and value != theirs
+    ] + [
+        f"{name}: {pin.options.get(name)!r} pinned, {value!r} passed"
+        for name, value in mine.items()
+        if pin.options.get(name) != value
+    ]
+    if pin.options.get("image_processor") and options["image_processor"] is None:
+        contradictions.append(f"image_processor: {pin.options['image_processor']} pinned, none passed")
+    if contradictions:
+        lines = "\n  ".join(contradictions)
+        raise PinMismatchError(
+            f"what was passed contradicts the pin\n  {lines}",
+            fix="leave it out, or write a new pin",
+            differences=tuple(contradictions),
+        )
+    restored = {**DEFAULTS, **pin.options, "image_processor": options["image_processor"]}
+    by_name = Match[pin.match.upper()] in (Match.NAMED, Match.PARITY)
+    required = bool(given.get("require_bridge", False))
+    return Request(pin.model, pin.backend, pin.renderer if by_name else None, "renderer", restored, required, pin)
