@@ -115,7 +115,7 @@ Install = Callable[..., pathlib.Path]
 def install(tmp_path: pathlib.Path) -> Iterator[Install]:
     """``install(name, version, source)``: a fake distribution with one plugin, until the end of the test.
 
-    ``source`` is the plugin module's. The plugin is called like the distribution without "rllm-renderer-". Returns its dist-info.
+    ``source`` is the plugin module's. The plugin is called like the distribution, without "rllm-renderer-".
     """
     from rllm_renderer_core.testing import fake_distribution
 

@@ -7,7 +7,7 @@
 
 import pytest
 
-pytest.register_assert_rewrite(f"{__name__}.conformance")
+pytest.register_assert_rewrite(f"{__name__}.checks", f"{__name__}.conformance")
 
 from .conformance import RendererConformance  # noqa: E402
 from .distributions import fake_distribution  # noqa: E402

@@ -2,7 +2,7 @@
 
 It needs no tokenizer and nothing of the core but the value types, as a third party would write it. Text::
 
-    BOS SYSTEM Be brief. END \\n USER How many? END \\n ASSISTANT THINK why UNTHINK four CALL look ARGS {"q": "tea"} UNCALL END \\n
+    BOS SYSTEM Be brief. END \\n USER How many? END \\n ASSISTANT THINK why UNTHINK 4 CALL look ARGS {"q": "tea"} UNCALL END \\n
     TOOL look RESULT five END \\n ASSISTANT
 """
 
@@ -38,7 +38,7 @@ class ToyTokenizer:
     eos_token_id = END
 
     def get_added_vocab(self) -> dict[str, int]:
-        names = "bos system user assistant tool end think unthink call args uncall result".split()
+        names = ["bos", "system", "user", "assistant", "tool", "end", "think", "unthink", "call", "args", "uncall", "result"]
         return {f"<{name}>": index for index, name in enumerate(names, 1)}
 
 
