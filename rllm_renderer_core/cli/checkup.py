@@ -108,12 +108,20 @@ def _distributions(upstream: set[str]) -> dict[str, list[Any]]:
     wanted = {canonicalize_name(name) for name in (CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), *upstream)}
     out: dict[str, list[Any]] = {}
     for dist in importlib_metadata.distributions():
-        name = canonicalize_name((dist.metadata.get("Name") if dist.metadata is not None else None) or "")
+        name = _name(dist)
         if name and (name in wanted or any(point.group == GROUP for point in dist.entry_points)):
             copies = out.setdefault(name, [])
             if _place(dist) not in map(_place, copies):
                 copies.append(dist)
     return out
+
+
+def _name(dist: Any) -> str:
+    """The canonical name, or empty text for what an interrupted uninstall left: a folder without metadata."""
+    try:
+        return canonicalize_name(dist.metadata.get("Name") or "")
+    except (AttributeError, TypeError, OSError):
+        return ""
 
 
 def _place(dist: Any) -> str:

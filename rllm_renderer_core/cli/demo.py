@@ -31,7 +31,7 @@ def command(model: str | None, as_json: bool) -> None:
     At each turn the rollout extends the ids that it has. Beside it stands what rendering the whole conversation again would
     give, and the first id that it would change.
     """
-    from ..resolver import resolve
+    from .. import resolve
 
     tokenizer = load_tokenizer(model or "demo")
     renderer = resolve(model, tokenizer) if model else resolve(MODEL, tokenizer, backend="prime")
@@ -57,7 +57,7 @@ def _page(renderer: Any, tokenizer: Any, episode: Episode) -> list[RenderableTyp
 
 def _turn(number: int, turn: Turn, tokenizer: Any) -> RenderableType:
     rows = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    rows.add_column(style="dim", no_wrap=True)
+    rows.add_column(style="dim", no_wrap=True, min_width=len("re-render"))
     rows.add_column(overflow="fold")
     for message in turn.new:
         rows.add_row(message["role"], Text(message["content"]))
@@ -108,19 +108,19 @@ def _sampled(turn: Turn) -> Text:
 
 
 def _around(tokenizer: Any, ids: list[int], at: int, style: str) -> Text:
-    """The id at a place, in brackets, decoded in its context."""
+    """The id at a place, and its text in brackets, in its context."""
 
     def text(some: list[int]) -> str:
         return visible(str(tokenizer.decode(some, skip_special_tokens=False))) if some else ""
 
     here = visible(token_text(tokenizer, ids[at])) if at < len(ids) else "end"
     return Text.assemble(
+        (f"{ids[at]:<7}" if at < len(ids) else " " * 7, "dim"),
         ("..." if at > BEFORE else "", "dim"),
         text(ids[max(0, at - BEFORE) : at]),
         (f"[{here}]", style),
         text(ids[at + 1 : at + 1 + AFTER]),
         ("..." if at + 1 + AFTER < len(ids) else "", "dim"),
-        (f"   id {ids[at]}" if at < len(ids) else "", "dim"),
     )
 
 

@@ -187,14 +187,17 @@ def _canonical(renderer: Any, messages: Sequence[dict[str, Any]], script: Script
     """The completion as the renderer itself would write it, through its first stop."""
     stops = set(renderer.get_stop_token_ids())
     before = renderer.render_ids(messages, tools=TOOLS, add_generation_prompt=True)
-    # Formats without a close (GLM) show the stop only where a message follows.
-    for following in ([], _answers(script, ParsedResponse())):
-        after = renderer.render_ids([*messages, script.assistant, *following], tools=TOOLS)
-        completion = after[len(before) :]
-        end = next((at for at, token in enumerate(completion) if token in stops), None)
-        if after[: len(before)] == before and end is not None:
-            return list(completion[: end + 1])
-    raise RenderError(f"{renderer.backend}:{renderer.name} can't write the demo's turns: they don't continue its prompt")
+    after = renderer.render_ids([*messages, script.assistant], tools=TOOLS)
+    if after[: len(before)] != before:
+        raise RenderError(f"{renderer.backend}:{renderer.name} can't write the demo's turns: they don't continue its prompt")
+    completion: Ids = after[len(before) :]
+    end = next((at for at, token in enumerate(completion) if token in stops), None)
+    if end is not None:
+        return completion[: end + 1]
+    # Formats without a close (GLM) stop at the opener of the next turn, which shows where a message follows.
+    following = _answers(script, ParsedResponse()) or OPENING[1:]
+    shown = renderer.render_ids([*messages, script.assistant, *following], tools=TOOLS)
+    return completion + [token for token in shown if token in stops][-1:]
 
 
 def _sampled(renderer: Any, tokenizer: Any, prompt: Ids, ids: Ids, habit: str) -> Ids:

@@ -23,30 +23,31 @@ def command(model: str, tokenizer: str | None, options: dict[str, Any], as_json:
 
     Exit status 1 where no backend serves it.
     """
-    from ..explanation import Verdict
-    from ..resolver import explain
+    from .. import explain
 
     explanation = explain(model, load_tokenizer(tokenizer) if tokenizer else None, **options)
     if as_json:
         show_json(explanation.to_dict())
     else:
-
-        def row(each: Verdict) -> tuple[str | Text, ...]:
+        rows: list[tuple[str | Text, ...]] = []
+        for each in explanation.verdicts:
             covers = each.verdict == "covers"
             wins = each.backend == explanation.winner
-            return (
-                Text("*", "bold green") if wins else "",
-                Text(each.backend, "bold green" if wins else ""),
-                "-" if each.priority is None else str(each.priority),
-                Text(f"{each.verdict} ({each.match})" if covers else each.verdict, STYLES.get(each.verdict, "bold red")),
-                each.renderer or "-",
-                ("yes" if each.has_bridge else "no") if covers else "-",
-                "; ".join(part for part in (each.reason, f"fix: {each.fix}" if each.fix else "") if part) or "-",
+            reasons = (each.reason, f"fix: {each.fix}" if each.fix else "")
+            rows.append(
+                (
+                    Text("*", "bold green") if wins else "",
+                    Text(each.backend, "bold green" if wins else ""),
+                    "-" if each.priority is None else str(each.priority),
+                    Text(f"{each.verdict} ({each.match})" if covers else each.verdict, STYLES.get(each.verdict, "bold red")),
+                    each.renderer or "-",
+                    ("yes" if each.has_bridge else "no") if covers else "-",
+                    "; ".join(filter(None, reasons)) or "-",
+                )
             )
-
         show(
             Text.assemble((model or "(no name)", "bold"), f": {explanation.reason}"),
-            table(("", "backend", "priority", "verdict", "renderer", "bridge", "reason"), map(row, explanation.verdicts)),
+            table(("", "backend", "priority", "verdict", "renderer", "bridge", "reason"), rows),
         )
     if explanation.winner is None:
         raise SystemExit(1)

@@ -1,0 +1,114 @@
+"""``rllm-renderer render``."""
+
+import json
+
+import pytest
+
+TALK = [{"role": "user", "content": "hi\n"}, {"role": "assistant", "content": "yo"}]
+IDS = [1, 104, 105, 10, 2, 1, 121, 111, 2]
+
+
+@pytest.fixture
+def talk(tmp_path, toy):
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps(TALK))
+    return str(file)
+
+
+def test_ids_from_a_file(run, talk):
+    assert run("render", talk, "--tokenizer", "toy", "--ids").stdout == " ".join(map(str, IDS)) + "\n"
+
+
+def test_ids_from_stdin_with_the_opener(run, toy):
+    result = run(
+        "render", "--tokenizer", "toy", "--ids", "--generation-prompt", input=json.dumps({"messages": TALK, "tools": []})
+    )
+    assert result.stdout.split() == [str(token) for token in [*IDS, 1]]
+
+
+def test_json_has_ids_tokens_and_attribution(run, talk):
+    data = json.loads(run("render", talk, "--tokenizer", "toy", "--json").stdout)
+    assert data["token_ids"] == IDS
+    assert data["tokens"][:4] == ["<turn>", "h", "i", "\n"]
+    assert data["message_indices"] == [-1, 0, 0, 0, 0, -1, 1, 1, 1]
+    assert data["sampled_mask"] == [False, False, False, False, False, False, True, True, True]
+    assert data["resolution"]["backend"] == "toy"
+
+
+def test_runs_of_tokens_by_message_without_colour(run, talk):
+    lines = run("render", talk, "--tokenizer", "toy").stdout.splitlines()
+    assert lines[0] == "toy:plain for toy/one, 9 tokens, 3 sampled"
+    assert [line.split() for line in lines[2:]] == [
+        ["0-0", "-", "scaffold", "<turn>"],
+        ["1-4", "0", "user", "scaffold", "h|i|\\n|<end>"],
+        ["5-5", "-", "scaffold", "<turn>"],
+        ["6-8", "1", "assistant", "sampled", "y|o|<end>"],
+    ]
+    assert all("\x1b" not in line for line in lines)
+
+
+def test_colours_where_they_are_wanted(run, talk, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in run("render", talk, "--tokenizer", "toy").stdout
+    monkeypatch.delenv("FORCE_COLOR")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in run("render", talk, "--tokenizer", "toy").stdout
+
+
+def test_square_brackets_are_text_not_markup(run, toy):
+    out = run("render", "--tokenizer", "toy", input=json.dumps([{"role": "user", "content": "[bold]:x:"}])).stdout
+    assert "[|b|o|l|d|]|:|x|:" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "isn't JSON"),
+        ("", "isn't JSON"),
+        ("3", "must hold a list of messages, not int"),
+        ("[]", "holds no message"),
+        ("{}", 'an object without "messages"'),
+        ('{"messages": {}}', "must hold a list of messages, not dict"),
+        ('{"messages": [{"role": "user"}], "tools": 3}', "tools must be a list, not int"),
+        ('[{"role": "user", "content": "a"}, {"content": "b"}]', "message 1 has no role"),
+        ("[3]", "message 0 must be a mapping"),
+        ('{"messages": [{"role": "user"}], "tools": [{}]}', "tool 0 has no function name"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(run, toy, text, why):
+    result = run("render", "--tokenizer", "toy", input=text)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert result.stderr.startswith("rllm-renderer: ") and result.stderr.count("\n") == 1
+    assert why in result.stderr
+
+
+def test_a_file_that_isnt_there_a_folder_and_bytes(run, toy, tmp_path):
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe[")
+    for file, why in (("none.json", "No such file"), (".", "is a folder"), ("bytes.json", "isn't UTF-8")):
+        result = run("render", str(tmp_path / file), "--tokenizer", "toy")
+        assert result.exit_code == 2 and why in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_neither_model_nor_tokenizer(run, talk):
+    result = run("render", talk)
+    assert result.exit_code == 2 and "--model NAME" in result.stderr
+
+
+def test_a_model_without_a_tokenizer_here(run, talk, tmp_path):
+    """Whether transformers is installed or not: one line, with what to do."""
+    result = run("render", talk, "--model", str(tmp_path / "no-such-model"))
+    assert result.exit_code == 2 and result.stdout == ""
+    assert "no-such-model" in result.stderr and "fix: " in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_errors_of_resolving_are_one_line(run, talk):
+    result = run("render", talk, "--tokenizer", "toy", "--backend", "nonsense")
+    assert result.exit_code == 2 and result.stderr == (
+        "rllm-renderer: backend 'nonsense' isn't installed; fix: installed are chat-template, toy\n"
+    )
+    result = run("render", talk, "--tokenizer", "toy", "--model", "nobody/knows")
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert "rllm-renderer explain nobody/knows" in result.stderr
+    result = run("render", talk, "--tokenizer", "toy", "--thinking")
+    assert result.exit_code == 2 and "'toy' can't honour thinking" in result.stderr
