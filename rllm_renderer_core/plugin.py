@@ -77,6 +77,8 @@ class Query:
         tokenizer: The one tokenizer object to use; never load another by name.
         renderer: The renderer that the user named, or ``None``. A backend that has one of that name covers the query,
             whatever the model; one that hasn't returns ``None``.
+        backend: The backend that the user named, or ``None``. Only that one is asked then; for backends that want to be
+            chosen in no other way.
         thinking: ``True``, ``False``, or ``None`` for the model's default.
         thinking_retention: ``"all"`` or ``"tool_cycle"``. The core enforces it; for information only.
         chat_template_kwargs: Extra keywords of the model's template.
@@ -92,6 +94,7 @@ class Query:
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     image_processor: Any = None
     template_bridge: bool = False
+    backend: str | None = None
 
 
 class Backend:

@@ -110,7 +110,7 @@ class Request:
         """The question for the backends."""
         wanted = {name: value for name, value in self.options.items() if name != "marker_text"}
         wanted["chat_template_kwargs"] = dict(wanted["chat_template_kwargs"] or {})
-        return Query(self.model, tokenizer, self.renderer, **wanted)
+        return Query(self.model, tokenizer, self.renderer, backend=self.backend, **wanted)
 
     def addresses(self, registered: Registered) -> bool:
         """Whether this backend is among those asked."""
