@@ -20,6 +20,7 @@ from .errors import DuplicatePluginError, IncompatiblePluginError, PluginError, 
 from .plugin import API_VERSION, GROUP, Backend, HookSpec
 
 CORE_DISTRIBUTION = "rllm-renderer-core"
+BUILTIN = "chat-template"
 KNOWN_PLUGINS = {
     "prime": "rllm-renderer-prime",
     "minimax-m3": "rllm-renderer-minimax-m3",
@@ -58,7 +59,7 @@ class PluginInfo:
 class Plugin:
     """A plugin on its way from metadata to backends."""
 
-    entry_point: importlib_metadata.EntryPoint
+    entry_point: importlib_metadata.EntryPoint | None
     name: str
     distribution: str
     version: str
@@ -138,7 +139,7 @@ def load_backends() -> tuple[list[Registered], list[Plugin]]:
         for plugin in found
         for order, backend in enumerate(plugin.backends)
     ]
-    registered.append(Registered(ChatTemplateBackend(), "chat-template", CORE_DISTRIBUTION, __version__, 0))
+    registered.append(Registered(ChatTemplateBackend(), BUILTIN, CORE_DISTRIBUTION, __version__, 0))
     return registered, found
 
 
@@ -152,17 +153,9 @@ def warn_once(message: str, *, key: tuple[str, ...] | None = None) -> None:
 def find() -> list[Plugin]:
     """Plugins by their metadata alone, those that the environment forbids or the core can't serve marked as such."""
     found: dict[tuple[str, str], Plugin] = {}
-    for entry_point in importlib_metadata.entry_points(group=GROUP):
-        dist = entry_point.dist
-        plugin = Plugin(
-            entry_point,
-            entry_point.name,
-            _canonical(dist.name) if dist is not None else "an unknown distribution",
-            dist.version if dist is not None else "?",
-            str(getattr(dist, "_path", "")),
-        )
-        # The first on sys.path is the one that would be imported; a second copy of its metadata is the same plugin.
-        found.setdefault((plugin.name, plugin.distribution), plugin)
+    for dist in _distributions():
+        for plugin in _plugins_of(dist):
+            found.setdefault((plugin.name, plugin.distribution), plugin)
     ordered = sorted(found.values(), key=lambda plugin: (plugin.name, plugin.distribution))
     for plugin in ordered:
         _apply_environment(plugin)
@@ -173,9 +166,44 @@ def find() -> list[Plugin]:
     return ordered
 
 
+def _distributions() -> Iterator[Any]:
+    """Each installed distribution with entry points in the group, once: of two copies of its metadata (egg-info beside
+    dist-info, a symlinked path) the first on ``sys.path``, which is the one that would be imported."""
+    seen: set[str] = set()
+    for dist in importlib_metadata.distributions():
+        try:
+            name = _name_of(dist)
+            if name not in seen and GROUP in (dist.read_text("entry_points.txt") or ""):
+                yield dist
+            seen.add(name)
+        except Exception:  # unreadable metadata of a package that may have nothing to do with this one
+            continue
+
+
+def _plugins_of(dist: Any) -> Iterator[Plugin]:
+    name, location = _name_of(dist), str(getattr(dist, "_path", ""))
+    try:
+        version = str(dist.version)
+    except Exception:  # no METADATA, as after an interrupted uninstall
+        version = "?"
+    try:
+        for entry_point in dist.entry_points.select(group=GROUP):
+            yield Plugin(entry_point, entry_point.name, name, version, location)
+    except Exception as error:
+        plugin = Plugin(None, name, name, version, location)
+        fix = f"pip install --force-reinstall {name}"
+        plugin.fail("broken", PluginError, f"its entry_points.txt can't be read: {error}", fix)
+        yield plugin
+
+
+def _name_of(dist: Any) -> str:
+    """The distribution's name, from the name of its metadata folder where that tells: reading all METADATA takes long."""
+    return _canonical(str(getattr(dist, "_normalized_name", None) or dist.metadata["Name"]))
+
+
 def load(plugin: Plugin) -> None:
     """Import the plugin and call its hook; whatever goes wrong is recorded on it. ``KeyboardInterrupt`` passes."""
-    if plugin.state != "found":
+    if plugin.state != "found" or plugin.entry_point is None:
         return
     try:
         loaded = plugin.entry_point.load()
@@ -275,6 +303,9 @@ def _refuse_duplicate_backends(found: list[Plugin]) -> None:
         for backend in plugin.backends:
             by_name.setdefault(backend.name, []).append(plugin)
     for name, same in by_name.items():
+        if name == BUILTIN:
+            for plugin in same:
+                plugin.fail("duplicate", DuplicatePluginError, f"the backend {name!r} is built into {CORE_DISTRIBUTION}")
         _mark_duplicates(same, f"the backend {name!r} is also provided by")
 
 
@@ -282,13 +313,13 @@ def _mark_duplicates(same: list[Plugin], what: str) -> None:
     if len(same) < 2:
         return
     for plugin in same:
-        others = ", ".join(f"{other.distribution} {other.version}" for other in same if other is not plugin)
+        others = ", ".join(f"{other.distribution} {other.version}" for other in same if other is not plugin) or "itself"
         fix = f"uninstall one of them, or set RLLM_RENDERER_DISABLED={same[-1].distribution}"
         plugin.fail("duplicate", DuplicatePluginError, f"{what} {others}", fix)
 
 
 def _check_core_requirement(plugin: Plugin) -> None:
-    for requirement in _requirements(plugin.entry_point.dist):
+    for requirement in _requirements(plugin):
         if _canonical(requirement.name) != CORE_DISTRIBUTION or (requirement.marker and not requirement.marker.evaluate()):
             continue
         if not requirement.specifier.contains(__version__, prereleases=True):
@@ -300,10 +331,14 @@ def _check_core_requirement(plugin: Plugin) -> None:
             )
 
 
-def _requirements(dist: Any) -> Iterator[Any]:
+def _requirements(plugin: Plugin) -> Iterator[Any]:
     from packaging.requirements import InvalidRequirement, Requirement
 
-    for text in (dist.requires if dist is not None else None) or ():
+    try:
+        texts = (plugin.entry_point.dist.requires if plugin.entry_point and plugin.entry_point.dist else None) or ()
+    except Exception:  # no METADATA
+        return
+    for text in texts:
         try:
             yield Requirement(text)
         except InvalidRequirement:
