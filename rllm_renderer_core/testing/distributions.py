@@ -55,7 +55,7 @@ def fake_distribution(
     try:
         yield info
     finally:
-        if added:
+        if added and str(root) in sys.path:
             sys.path.remove(str(root))
         shutil.rmtree(info, ignore_errors=True)
         _forget(written)
@@ -85,9 +85,12 @@ def _write(file: Path, text: str) -> Path:
 
 def _forget(files: Iterable[Path]) -> None:
     """Delete source files with their bytecode, and the modules that came from them."""
-    gone = {str(file) for file in files}
-    for module in [name for name, module in sys.modules.items() if getattr(module, "__file__", None) in gone]:
-        del sys.modules[module]
-    for file in map(Path, gone):
+    gone = set(files)
+    names = {file.name for file in gone}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and os.path.basename(file) in names and Path(file).resolve() in gone:  # by a symlinked path too
+            del sys.modules[name]
+    for file in gone:
         file.unlink(missing_ok=True)
         shutil.rmtree(file.parent / "__pycache__", ignore_errors=True)
