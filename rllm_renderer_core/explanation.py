@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .discovery import KNOWN_PLUGINS, Plugin, Registered
+from .errors import PluginError
 from .plugin import Coverage, Query, Unavailable
 from .request import Request
 
@@ -73,11 +74,25 @@ class Explanation:
 
 
 def ask(registered: Registered, query: Query) -> Coverage | Unavailable | None:
-    """A backend's answer, checked for its type."""
-    answer = registered.backend.covers(query)
-    if answer is None or isinstance(answer, (Coverage, Unavailable)):
-        return answer
-    raise TypeError(f"covers of backend {registered.backend.name!r} must return Coverage, Unavailable or None, not {answer!r}")
+    """A backend's answer.
+
+    Raises:
+        PluginError: ``covers`` raised, or answered with something else.
+    """
+    try:
+        answer = registered.backend.covers(query)
+        if answer is not None and not isinstance(answer, (Coverage, Unavailable)):
+            raise TypeError(f"it must return Coverage, Unavailable or None, not {answer!r}")
+    except Exception as error:
+        raise PluginError(
+            f"backend {registered.backend.name!r} of {registered.distribution} {registered.version}: "
+            f"covers raised {type(error).__name__}: {error}",
+            fix=f"report it to the authors of {registered.distribution}, or set RLLM_RENDERER_DISABLED={registered.plugin}",
+            plugin=registered.plugin,
+            distribution=registered.distribution,
+            version=registered.version,
+        ) from error
+    return answer
 
 
 def not_installed(registered: Sequence[Registered], found: Sequence[Plugin]) -> list[tuple[str, str]]:
@@ -109,8 +124,8 @@ def _verdict(each: Registered, query: Query) -> Verdict:
     base = (each.backend.name, each.distribution, each.version, each.backend.priority)
     try:
         answer = ask(each, query)
-    except Exception as error:
-        return Verdict(*base, "broken", reason=f"covers raised {type(error).__name__}: {error}")
+    except PluginError as error:
+        return Verdict(*base, "broken", reason=str(error).splitlines()[0], fix=error.fix or "")
     if isinstance(answer, Coverage):
         match = answer.match.name.lower()
         return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, answer.reason)

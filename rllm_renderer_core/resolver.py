@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .contract import ResolvedRenderer
-from .discovery import KNOWN_PLUGINS, Plugin, Registered, installed_version, load_backends, warn_once
+from .discovery import KNOWN_PLUGINS, Plugin, Registered, installed_version, load_backends, strict, warn_once
 from .errors import (
     AmbiguousBackendError,
     BackendUnavailableError,
@@ -21,6 +21,7 @@ from .errors import (
     NoBridgeError,
     OptionError,
     PinMismatchError,
+    PluginError,
     RendererError,
 )
 from .explanation import Explanation, ask, explanation, not_installed
@@ -65,7 +66,10 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     except RendererError:
         raise
     except Exception as error:
-        following = _first([each for each in chosen.all if each is not chosen.registered], chosen.query, None)
+        try:
+            following = _first([each for each in chosen.all if each is not chosen.registered], chosen.query, None)
+        except RendererError:  # ambiguous, or broken too
+            following = None
         raise CreateError(
             f"backend {backend.name!r} of {chosen.registered.distribution} covers {request.model!r} but can't build "
             f"{chosen.coverage.renderer!r}: {type(error).__name__}: {error}",
@@ -130,14 +134,23 @@ def _choose(request: Request, tokenizer: Any) -> _Chosen:
 def _first(
     registered: Iterable[Registered], query: Query, unavailable: list[tuple[Registered, Unavailable]] | None
 ) -> tuple[Registered, Coverage] | None:
-    """The winner: asks from the top, one level of priority at a time, and stops at a level where somebody covers."""
+    """The winner: asks from the top, one level of priority at a time, and stops at a level where somebody covers.
+
+    A backend whose ``covers`` fails is like a plugin that can't be loaded: said, and the others go on; or raised under
+    ``RLLM_RENDERER_STRICT=1``.
+    """
     levels: dict[int, list[Registered]] = {}
     for each in registered:
         levels.setdefault(each.backend.priority, []).append(each)
     for priority in sorted(levels, reverse=True):
         covering: list[tuple[Registered, Coverage]] = []
         for each in levels[priority]:
-            answer = ask(each, query)
+            try:
+                answer = ask(each, query)
+            except PluginError as error:
+                if strict():
+                    raise
+                answer = Unavailable(str(error).splitlines()[0], error.fix or "")
             if isinstance(answer, Coverage):
                 covering.append((each, answer))
             elif isinstance(answer, Unavailable) and unavailable is not None:
