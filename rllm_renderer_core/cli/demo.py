@@ -20,6 +20,10 @@ from .render import token_text, visible
 BEFORE, AFTER = 7, 5
 """Tokens of context around the first id that differs."""
 WIDTH = 120
+INTRODUCTION = Text(
+    "A scripted rollout. Its prompts extend the ids that were sampled; rendering the conversation again would change them.",
+    "dim",
+)
 
 
 @click.command("demo")
@@ -49,7 +53,7 @@ def command(model: str | None, as_json: bool) -> None:
 def _page(renderer: Any, tokenizer: Any, episode: Episode) -> list[RenderableType]:
     upstream = ", ".join(f"{name} {version}" for name, version in renderer.resolution.upstream.items())
     by = f"{renderer.backend}:{renderer.name}" + (f" ({upstream})" if upstream else "")
-    page: list[RenderableType] = [Text.assemble((renderer.resolution.model, "bold"), f", rendered by {by}")]
+    page: list[RenderableType] = [Text.assemble((renderer.resolution.model, "bold"), f", rendered by {by}"), INTRODUCTION]
     for number, turn in enumerate(episode.turns, 1):
         page += [Text(), _turn(number, turn, tokenizer)]
     return [*page, Text(), _sum(episode)]

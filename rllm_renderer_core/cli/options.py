@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,31 +12,36 @@ import click
 
 from .app import BadInput
 
-RESOLVE = (
-    click.option("--backend", metavar="NAME", help="Take this backend."),
-    click.option("--renderer", metavar="NAME", help="Take the renderer of this name, whatever the model is called."),
-    click.option("--renderer-family", metavar="NAME", help="rLLM's spelling of prime's renderers."),
-    click.option("--renderer-name", metavar="NAME", help="rLLM's spelling of tinker's and Fireworks' renderers."),
-    click.option("--thinking/--no-thinking", default=None, help="Whether the model thinks; its own default if left out."),
-    click.option("--thinking-retention", type=click.Choice(["all", "tool_cycle"]), help="What becomes of old reasoning."),
-    click.option("--template-bridge", is_flag=True, default=None, help="Let the chat template bridge where that is proven."),
-    click.option("--chat-template-kwargs", metavar="JSON", callback=lambda _, option, text: json_object(option, text),
-                 help="Variables of the chat template, as a JSON object."),
-    click.option("--marker-text", type=click.Choice(["allow", "error"]), help="Control tokens in message text."),
-    click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
-)  # fmt: skip
-NAMES = (
-    "backend",
-    "renderer",
-    "renderer_family",
-    "renderer_name",
-    "thinking",
-    "thinking_retention",
-    "template_bridge",
-    "chat_template_kwargs",
-    "marker_text",
-    "require_bridge",
-)
+RESOLVE = {
+    "backend": click.option("--backend", metavar="NAME", help="Take this backend."),
+    "renderer": click.option("--renderer", metavar="NAME", help="Take the renderer of this name, whatever the model is."),
+    "renderer_family": click.option("--renderer-family", metavar="NAME", help="rLLM's spelling of prime's renderers."),
+    "renderer_name": click.option("--renderer-name", metavar="NAME", help="rLLM's spelling of tinker's or Fireworks' ones."),
+    "thinking": click.option("--thinking/--no-thinking", default=None, help="Whether the model thinks; or its own default."),
+    "thinking_retention": click.option(
+        "--thinking-retention", type=click.Choice(["all", "tool_cycle"]), help="What becomes of old reasoning."
+    ),
+    "template_bridge": click.option(
+        "--template-bridge", is_flag=True, default=None, help="Let the chat template bridge where that is proven."
+    ),
+    "chat_template_kwargs": click.option(
+        "--chat-template-kwargs",
+        metavar="JSON",
+        callback=lambda _, option, text: json_object(option, text),
+        help="Variables of the chat template, as a JSON object.",
+    ),
+    "marker_text": click.option(
+        "--marker-text", type=click.Choice(["allow", "error"]), help="What becomes of control tokens in message text."
+    ),
+    "require_bridge": click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
+    "pin": click.option(
+        "--pin",
+        metavar="FILE",
+        callback=lambda _, option, file: _pin(file),
+        help="A resolution as JSON: exactly that, or an error that says what differs.",
+    ),
+}
+"""Options by the keyword of ``resolve`` that each sets."""
 
 
 def resolve_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,11 +49,11 @@ def resolve_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def packed(**values: Any) -> Any:
-        given = {name: values.pop(name) for name in NAMES}
+        given = {name: values.pop(name) for name in RESOLVE}
         return function(options={name: value for name, value in given.items() if value is not None}, **values)
 
     decorated: Callable[..., Any] = packed
-    for option in reversed(RESOLVE):
+    for option in reversed(RESOLVE.values()):
         decorated = option(decorated)
     return decorated
 
@@ -66,6 +72,31 @@ def load_tokenizer(name: str) -> Any:
     from ..vocabulary import load_tokenizer as load
 
     return load(name)
+
+
+def read_json(file: str) -> Any:
+    """The value in a JSON file; ``-`` is stdin."""
+    name = "stdin" if file == "-" else file
+    if os.path.isdir(file):
+        raise BadInput(f"{file} is a folder, not a JSON file")
+    try:
+        with click.open_file(file, encoding="utf-8") as stream:
+            return json.load(stream)
+    except OSError as error:
+        raise BadInput(f"can't read {name}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
+    except ValueError as error:
+        raise BadInput(f"{name} isn't JSON: {error}") from error
+
+
+def _pin(file: str | None) -> dict[str, Any] | None:
+    if file is None:
+        return None
+    value = read_json(file)
+    if not isinstance(value, dict):
+        raise BadInput(f"{file} must hold a resolution as a JSON object, not {type(value).__name__}")
+    return value
 
 
 def json_object(option: click.Parameter, text: str | None) -> dict[str, Any] | None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 from typing import Any
 
 import click
 from rich.text import Text
 
 from .app import BadInput
-from .options import load_tokenizer, resolve_options, tokenizer_option
+from .options import load_tokenizer, read_json, resolve_options, tokenizer_option
 from .output import show, show_json, table
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue")
@@ -84,9 +82,9 @@ def command(
             )
         )
         position += len(texts)
-    count = sum(each is True for each in sampled)
+    count = "attribution unknown" if out.sampled_mask is None else f"{sum(each is True for each in sampled)} sampled"
     show(
-        Text(f"{renderer.backend}:{renderer.name} for {renderer.resolution.model}, {len(ids)} tokens, {count} sampled", "bold"),
+        Text(f"{renderer.backend}:{renderer.name} for {renderer.resolution.model}, {len(ids)} tokens, {count}", "bold"),
         table(("tokens", "message", "kind", "text"), rows),
     )
 
@@ -94,17 +92,7 @@ def command(
 def read_conversation(file: str) -> tuple[list[Any], list[Any] | None]:
     """Messages and tools of a JSON file; ``-`` is stdin."""
     name = "stdin" if file == "-" else file
-    try:
-        if os.path.isdir(file):
-            raise BadInput(f"{file} is a folder, not a JSON file")
-        with click.open_file(file, encoding="utf-8") as stream:
-            value = json.load(stream)
-    except OSError as error:
-        raise BadInput(f"can't read {name}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
-    except ValueError as error:
-        raise BadInput(f"{name} isn't JSON: {error}") from error
+    value = read_json(file)
     tools = None
     if isinstance(value, dict):
         if "messages" not in value:

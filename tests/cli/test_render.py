@@ -112,3 +112,21 @@ def test_errors_of_resolving_are_one_line(run, talk):
     assert "rllm-renderer explain nobody/knows" in result.stderr
     result = run("render", talk, "--tokenizer", "toy", "--thinking")
     assert result.exit_code == 2 and "'toy' can't honour thinking" in result.stderr
+
+
+def test_every_option_of_resolve_is_on_the_command_line():
+    from rllm_renderer_core.cli.options import RESOLVE
+    from rllm_renderer_core.request import Options
+
+    assert set(RESOLVE) == set(Options.__annotations__) - {"image_processor"}
+
+
+def test_a_pin_from_a_file(run, talk, tmp_path):
+    pin = tmp_path / "pin.json"
+    resolution = json.loads(run("render", talk, "--tokenizer", "toy", "--json").stdout)["resolution"]
+    pin.write_text(json.dumps(resolution))
+    assert run("render", talk, "--tokenizer", "toy", "--pin", str(pin), "--ids").stdout.split() == list(map(str, IDS))
+    for text in ("[]", "null", "{}", json.dumps({**resolution, "plugin": "rllm-renderer-toy 9.9"})):
+        pin.write_text(text)
+        result = run("render", talk, "--tokenizer", "toy", "--pin", str(pin), "--ids")
+        assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
