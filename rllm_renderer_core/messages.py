@@ -148,12 +148,16 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
 def _call(index: int, at: int, call: Any) -> dict[str, Any]:
     source = _as_mapping(call)
     if source is not None:
-        function = source.get("function")
-        function = source if function is None else _as_mapping(function) or vars(function)
-        name, arguments, call_id = function.get("name"), function.get("arguments"), source.get("id")
+        inner, call_id = source.get("function"), source.get("id")
     else:
-        inner = getattr(call, "function", None) or call
-        name, arguments, call_id = getattr(inner, "name", None), getattr(inner, "arguments", None), getattr(call, "id", None)
+        inner, call_id = getattr(call, "function", None), getattr(call, "id", None)
+    if inner is None:
+        inner = call if source is None else source
+    function = _as_mapping(inner)
+    if function is not None:
+        name, arguments = function.get("name"), function.get("arguments")
+    else:
+        name, arguments = getattr(inner, "name", None), getattr(inner, "arguments", None)
     where = f"message {index}, tool call {at}"
     if not isinstance(name, str) or not name:
         raise MessageError(f"{where} has no function name", index=index)
@@ -163,7 +167,7 @@ def _call(index: int, at: int, call: Any) -> dict[str, Any]:
         text = arguments
         try:
             value = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise MessageError(
                 f"{where} ({name}): arguments aren't JSON: {error}", fix="pass valid JSON text or a mapping", index=index
             ) from None
