@@ -109,7 +109,7 @@ class ToolCall(dict[str, Any]):
         text = str(self["function"]["arguments"])
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):  # the model may write any number of brackets
             return text
         return value if isinstance(value, dict) else text
 
