@@ -80,19 +80,25 @@ class Resolution:
         values["hints"] = tuple(values.get("hints", ()))
         return cls(**values)
 
-    def differences(self, other: Resolution) -> list[str]:
-        """One line for each fact that makes the two unequal: ``"upstream.renderers: 0.1.12 here, 0.1.11 there"``."""
+    def differences(self, other: Resolution, *, mine: str = "here", theirs: str = "there") -> list[str]:
+        """One line for each fact that makes the two unequal: ``"upstream.renderers: 0.1.12 here, 0.1.11 there"``.
+
+        Args:
+            other: What to compare with.
+            mine: The word for this one in the lines.
+            theirs: The word for the other.
+        """
         lines = []
         for each in fields(self):
             if not each.compare:
                 continue
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            if isinstance(mine, Mapping):
-                for key in sorted({*mine, *theirs}):
-                    if mine.get(key) != theirs.get(key):
-                        lines.append(f"{each.name}.{key}: {_show(mine.get(key))} here, {_show(theirs.get(key))} there")
-            elif mine != theirs:
-                lines.append(f"{each.name}: {_show(mine)} here, {_show(theirs)} there")
+            left, right = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(left, Mapping):
+                for key in sorted({*left, *right}):
+                    if left.get(key) != right.get(key):
+                        lines.append(f"{each.name}.{key}: {_show(left.get(key))} {mine}, {_show(right.get(key))} {theirs}")
+            elif left != right:
+                lines.append(f"{each.name}: {_show(left)} {mine}, {_show(right)} {theirs}")
         return lines
 
 

@@ -18,6 +18,8 @@ COMMANDS = {
     "plugins": "plugins",
     "explain": "explain",
     "render": "render",
+    "pin": "pin",
+    "check": "check",
     "demo": "demo",
     "doctor": "doctor",
 }

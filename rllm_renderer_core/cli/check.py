@@ -1,0 +1,56 @@
+"""``rllm-renderer check FILE``: whether a pinned resolution holds here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .app import BadInput, one_line
+from .options import read_json
+
+
+@click.command("check", short_help="Check a pinned resolution against what is installed, or against another.")
+@click.argument("file")
+@click.argument("other", required=False)
+def command(file: str, other: str | None) -> None:
+    """Check the pin in FILE against what is installed here, or against the pin in OTHER.
+
+    Prints one line for each difference, and exits with status 1 if there is one; status 2 where a file can't be read.
+    """
+    from ..errors import NoBackendError, PinMismatchError
+    from ..resolver import select_backend
+
+    pin = read_pin(file)
+    if other is not None:
+        differences = pin.differences(read_pin(other), mine=file, theirs=other)
+    else:
+        # A pin records the type of an image processor alone; nothing is built here, so any object of that name will do.
+        processor = pin.options.get("image_processor")
+        more = {"image_processor": type(str(processor), (), {})()} if processor else {}
+        try:
+            select_backend(pin=pin, **more)
+            differences = []
+        except PinMismatchError as error:
+            differences = list(error.differences) or [one_line(error)]
+        except NoBackendError as error:
+            differences = [one_line(error)]
+    for line in differences:
+        click.echo(line)
+    if differences:
+        raise SystemExit(1)
+    click.echo(f"{pin.backend}:{pin.renderer} for {pin.model}, {'as in ' + other if other is not None else 'as pinned'}")
+
+
+def read_pin(file: str) -> Any:
+    """The resolution in a file, or on stdin for ``-``."""
+    from ..errors import PinMismatchError
+    from ..resolution import Resolution
+
+    data = read_json(file)
+    if not isinstance(data, dict):
+        raise BadInput(f"{file} must hold a resolution as a JSON object, not {type(data).__name__}")
+    try:
+        return Resolution.from_dict(data)
+    except PinMismatchError as error:
+        raise BadInput(f"{file}: {one_line(error)}") from error
