@@ -1,0 +1,243 @@
+"""rLLM's own spellings: what its gateway, its engines and its trainers call, in the call forms of both its revisions.
+
+rLLM says ``family`` or ``renderer_family`` for prime's renderers and ``renderer_name`` for tinker's and Fireworks'; its
+``backend`` is the training backend. Nothing of rLLM is imported here, so its gateway can import this module. See docs/rllm.md.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import resolver
+from .discovery import load_backends, warn_once
+from .errors import OptionError, PinMismatchError
+from .resolution import Resolution
+from .rllm_renderer import RllmRenderer
+from .vocabulary import load_tokenizer
+
+logger = logging.getLogger("rllm_renderer")
+
+PIN_VARIABLE = "RLLM_RENDERER_PIN"
+"""Path of a pin file for :func:`build_renderer` and :func:`create_renderer`: a gateway inherits it from its parent process."""
+
+TRAINING_BACKENDS = frozenset({"verl", "tinker", "fireworks"})
+
+SOURCES = {"fireworks": "tinker", "chat-template": "chat_template"}
+"""rLLM's word for where a renderer comes from, by the name of the backend; the others have the same word."""
+
+PRIME_FAMILIES = ("qwen3", "qwen3.5", "qwen3.6", "deepseek-v3", "nemotron-3")
+"""Families that ``renderer_name`` means too, in any spelling of the separators: rLLM made them aliases of prime's."""
+
+
+@dataclass(frozen=True)
+class RendererResolution:
+    """What rLLM's call sites read.
+
+    Attributes:
+        renderer: For the gateway, the engines and the trainers.
+        source: ``"prime"``, ``"tinker"`` (Fireworks' too), ``"chat_template"``, or another backend's own name.
+        name: The backend's name of the renderer.
+    """
+
+    renderer: RllmRenderer
+    source: str
+    name: str
+
+    @property
+    def resolution(self) -> Resolution:
+        """The record to compare, pin and verify."""
+        return self.renderer.resolution
+
+
+def resolve(
+    model: str | None,
+    tokenizer: Any,
+    *,
+    backend: Any = None,
+    family: str | None = "auto",
+    renderer_name: str | None = None,
+    renderer_backend: str | None = None,
+    **options: Any,
+) -> RendererResolution:
+    """The renderer of a model, as rLLM asks for it.
+
+    Args:
+        model: The model's name; ``None`` or ``""`` means the tokenizer's ``name_or_path``.
+        tokenizer: The one tokenizer to use.
+        backend: rLLM's *training* backend. It changes nothing: a gateway isn't told of it, and one model must have one
+            renderer. The name of a renderer backend is refused here; that is ``renderer_backend``.
+        family: One of prime's renderers, or ``"auto"``.
+        renderer_name: One of tinker's or Fireworks' renderers; prime's where rLLM made the name an alias of it.
+        renderer_backend: What ``rllm_renderer_core.resolve`` calls ``backend``.
+        options: The other options of ``rllm_renderer_core.resolve``, such as ``chat_template_kwargs`` and ``pin``.
+
+    Raises:
+        RendererError: As ``rllm_renderer_core.resolve``. A family or name that nothing has is an error, not a fallback.
+    """
+    _refuse_renderer_backend(backend)
+    options.update(_spelled(family, renderer_name))
+    if renderer_backend is not None:
+        options["backend"] = renderer_backend
+    resolved = resolver.resolve(model or None, tokenizer, **options)
+    source = SOURCES.get(resolved.backend, resolved.backend)
+    logger.info("renderer for %r: %s:%s (%s)", resolved.resolution.model, source, resolved.name, resolved.resolution.reason)
+    return RendererResolution(RllmRenderer(resolved), source, resolved.name)
+
+
+def get_renderer(model: str | None, tokenizer: Any, **arguments: Any) -> RllmRenderer:
+    """``resolve(...).renderer``."""
+    return resolve(model, tokenizer, **arguments).renderer
+
+
+def describe(model: str | None, tokenizer: Any, **arguments: Any) -> str:
+    """``"prime:qwen3"``: source and name of what :func:`resolve` comes to."""
+    found = resolve(model, tokenizer, **arguments)
+    return f"{found.source}:{found.name}"
+
+
+def create_renderer(
+    tokenizer: Any,
+    renderer: str | None = "auto",
+    *,
+    model: str | None = None,
+    require_bridge: bool = True,
+    **options: Any,
+) -> RllmRenderer:
+    """The renderer for a gateway in cumulative token mode, which is of no use without a bridge.
+
+    Args:
+        tokenizer: The served model's.
+        renderer: A family, or ``"auto"``.
+        model: The model's name, where ``tokenizer.name_or_path`` isn't it.
+        require_bridge: Refuse a renderer without a bridge, with every backend's verdict and what to do.
+        options: As for :func:`resolve`. Without ``pin``, the file that ``RLLM_RENDERER_PIN`` names is the pin.
+
+    Raises:
+        RendererError: As :func:`resolve`.
+        OptionError: ``renderer`` isn't text.
+    """
+    if renderer is not None and not isinstance(renderer, str):
+        raise OptionError(
+            f"renderer must be a family's name or 'auto', not a {type(renderer).__name__}",
+            fix="pass its name",
+            option="renderer",
+        )
+    options["pin"] = read_pin(options.get("pin"))
+    return resolve(model, tokenizer, family=renderer, require_bridge=require_bridge, **options).renderer
+
+
+def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **options: Any) -> RllmRenderer:
+    """The renderer for a gateway process, from its own configuration or from a pin; at most one tokenizer is loaded.
+
+    Args:
+        config: Anything with ``model`` and, where it has them, ``renderer_family``, ``renderer_name`` and ``renderer_pin`` (the
+            path of a pin file), as attributes or keys; rLLM's ``GatewayConfig``.
+        tokenizer: The served model's; loaded by ``config.model`` where it isn't passed.
+        pin: A :class:`Resolution`, its ``to_dict`` or the path of a file with that as JSON; else ``config.renderer_pin``, else
+            the file that ``RLLM_RENDERER_PIN`` names. The pin names the model; ``config.model`` may be a folder with a
+            checkpoint of it.
+        options: As for :func:`resolve`.
+
+    Raises:
+        PinMismatchError: What is pinned can't be reproduced here, before a tokenizer is loaded; or another model is served.
+        NoBridgeError: No renderer with a bridge, with every backend's verdict and what to do.
+        RendererError: As :func:`resolve`.
+    """
+    served = _field(config, "model")
+    pinned = read_pin(pin if pin is not None else _field(config, "renderer_pin"))
+    named = {"family": _field(config, "renderer_family") or "auto", "renderer_name": _field(config, "renderer_name")}
+    model = served
+    if pinned is not None:
+        if served and served != pinned.model and not os.path.isdir(served):
+            line = f"model: {pinned.model} pinned, {served} served"
+            raise PinMismatchError(
+                f"the pin is of another model\n  {line}", fix="serve what was pinned, or write a new pin", differences=(line,)
+            )
+        model = pinned.model
+        if not pinned.options.get("image_processor"):
+            resolver.select_backend(model, pin=pinned)
+    if not served and model is None and tokenizer is None:
+        raise OptionError("a gateway needs a model to build a renderer", fix="set model, or pass a pin", option="model")
+    if tokenizer is None:
+        tokenizer = load_tokenizer(served or str(model))
+    options.setdefault("require_bridge", True)
+    return resolve(model, tokenizer, pin=pinned, **named, **options).renderer
+
+
+def read_pin(pin: Any) -> Resolution | None:
+    """A pin from a :class:`Resolution`, a mapping, the path of a JSON file, or ``None``: the file of ``RLLM_RENDERER_PIN``.
+
+    Raises:
+        PinMismatchError: The file isn't there or holds no pin.
+    """
+    if pin is None:
+        pin = os.environ.get(PIN_VARIABLE) or None
+    if pin is None or isinstance(pin, Resolution):
+        return pin
+    if isinstance(pin, Mapping):
+        return Resolution.from_dict(pin)
+    try:
+        data = json.loads(Path(pin).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PinMismatchError(f"can't read the pin file {pin}: {error}", fix="rllm-renderer pin MODEL > FILE") from error
+    if not isinstance(data, Mapping):
+        raise PinMismatchError(f"the pin file {pin} must hold a JSON object", fix="rllm-renderer pin MODEL > FILE")
+    return Resolution.from_dict(data)
+
+
+def _field(config: Any, name: str) -> Any:
+    value = config.get(name) if isinstance(config, Mapping) else getattr(config, name, None)
+    return value or None
+
+
+def _refuse_renderer_backend(backend: Any) -> None:
+    name = getattr(backend, "value", backend)
+    if name is None or name in TRAINING_BACKENDS:
+        return
+    if name in {each.backend.name for each in load_backends()[0]}:
+        raise OptionError(
+            f"backend={name!r}: backend is rLLM's training backend here ({', '.join(sorted(TRAINING_BACKENDS))})",
+            fix=f"renderer_backend={name!r}",
+            option="backend",
+        )
+
+
+def _spelled(family: str | None, renderer_name: str | None) -> dict[str, str]:
+    """The option of ``rllm_renderer_core.resolve`` that names the renderer, or none."""
+    given = [
+        _addressed(option, value)
+        for option, value in (("renderer_family", family), ("renderer_name", renderer_name))
+        if value not in (None, "", "auto")
+    ]
+    if len(given) == 2 and given[0] != given[1]:
+        raise OptionError(
+            f"family={family!r} and renderer_name={renderer_name!r} name two renderers",
+            fix="pass one of them, and the same to the engine and the gateway",
+            option="renderer_name",
+        )
+    return given[0] if given else {}
+
+
+def _addressed(option: str, name: Any) -> dict[str, str]:
+    """rLLM's spelling as it is where a backend that declares it has the name; else as the name of any backend's renderer."""
+    registered, _ = load_backends()
+    family = next((each for each in PRIME_FAMILIES if _letters(each) == _letters(name)), None)
+    if option == "renderer_name" and family is not None:
+        if any("renderer_family" in each.backend.spellings for each in registered):
+            return {"renderer_family": family}
+        warn_once(f"renderer_name={name!r} means prime's {family} in rLLM, which isn't here: pip install rllm-renderer-prime")
+    having = [each.backend for each in registered if name in each.backend.renderer_names()]
+    if having and not any(option in backend.spellings for backend in having):
+        return {"renderer": name}
+    return {option: name}
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[-_.]", "", name)

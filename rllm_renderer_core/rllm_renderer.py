@@ -1,0 +1,205 @@
+"""A resolved renderer in the form that rLLM reads: the gateway drives the protocol, the engines want a little more.
+
+Two things differ from ``rllm_renderer_core.resolve``: a call that can't be run isn't among ``tool_calls`` (rLLM hands every one
+of them to the agent's client, the nameless too) but stays in the content, as the text that the model wrote; and messages may
+have rLLM's ``images``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from .contract import ResolvedRenderer
+from .errors import BridgeDeclined
+from .resolution import Resolution
+from .types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
+
+
+class EngineOutput(NamedTuple):
+    """A completion as ``ModelOutput`` has it.
+
+    ``tool_calls`` are ``{"name": ..., "arguments": {...}}``: the arguments of rLLM's ``ToolCall``.
+    """
+
+    content: str
+    reasoning: str
+    tool_calls: list[dict[str, Any]]
+
+
+class RllmRenderer:
+    """The object for ``create_app(renderer=...)``, ``TokenAccumulator`` and the engines.
+
+    Args:
+        resolved: What ``rllm_renderer_core.resolve`` returned. All ids are of its tokenizer's vocabulary.
+
+    Attributes:
+        resolved: The same.
+    """
+
+    def __init__(self, resolved: ResolvedRenderer) -> None:
+        self.resolved = resolved
+
+    def __repr__(self) -> str:
+        return repr(self.resolved)
+
+    @property
+    def resolution(self) -> Resolution:
+        """How it was resolved."""
+        return self.resolved.resolution
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend."""
+        return self.resolved.backend
+
+    @property
+    def name(self) -> str:
+        """The backend's name of the renderer."""
+        return self.resolved.name
+
+    @property
+    def has_bridge(self) -> bool:
+        """Whether ``bridge_to_next_turn`` can return ids at all."""
+        return self.resolved.has_bridge
+
+    @property
+    def tokenizer(self) -> Any:
+        """The one that was passed in."""
+        return self.resolved.tokenizer
+
+    # The protocol
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RenderedTokens:
+        """Messages to ids with attribution."""
+        return self.resolved.render(_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
+
+    def render_ids(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        """Messages to ids."""
+        return self.resolved.render_ids(_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
+    ) -> ParsedResponse:
+        """Sampled ids, parsed; never raises. ``tool_calls`` are those that can be run, the others are part of ``content``."""
+        parsed = self.resolved.parse_response(token_ids, tools=_tools(tools), prompt_ids=prompt_ids)
+        broken = [call.raw for call in parsed.tool_calls if not _runs(call)]
+        if not broken:
+            return parsed
+        return replace(
+            parsed, content=parsed.content + "".join(broken), tool_calls=[call for call in parsed.tool_calls if _runs(call)]
+        )
+
+    def get_stop_token_ids(self) -> list[int]:
+        """Ids at which a sampler must stop."""
+        return self.resolved.get_stop_token_ids()
+
+    def get_stop_strings(self) -> list[str]:
+        """Strings at which a sampler must stop, for formats without a stop token."""
+        return self.resolved.get_stop_strings()
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | None:
+        """P + C and what follows, or ``None``: render again. The reason is logged."""
+        return self.resolved.bridge_to_next_turn(
+            previous_prompt_ids,
+            previous_completion_ids,
+            _messages(new_messages),
+            tools=_tools(tools),
+            previous_message=previous_message,
+        )
+
+    def try_bridge(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | BridgeDeclined:
+        """As :meth:`bridge_to_next_turn`, with the reason of a decline."""
+        return self.resolved.try_bridge(
+            previous_prompt_ids,
+            previous_completion_ids,
+            _messages(new_messages),
+            tools=_tools(tools),
+            previous_message=previous_message,
+        )
+
+    # Engines
+
+    @property
+    def stop_sequences(self) -> list[int] | list[str]:
+        """What a sampler's ``stop`` takes: stop ids, or the strings of a format that has no stop token."""
+        return self.get_stop_token_ids() or self.get_stop_strings()
+
+    def token_input(self, messages: Sequence[Message], tools: Sequence[Any] | None = None) -> list[Any]:
+        """The prompt for an engine's sampler, with the opener of the assistant's turn.
+
+        Returns:
+            Ids; where messages have images, the chunks of the backend's own prompt, in their order.
+
+        Raises:
+            UnsupportedContentError: Images for a renderer of text; ``index`` tells the message.
+            RendererError: As ``render``.
+        """
+        rendered = self.render(messages, tools=tools, add_generation_prompt=True)
+        chunks = getattr(rendered.multi_modal_data, "chunks", None)
+        return list(rendered.token_ids if chunks is None else chunks)
+
+    def parse_completion(
+        self, completion_ids: Sequence[int], token_input: Sequence[Any] | None = None, tools: Sequence[Any] | None = None
+    ) -> EngineOutput:
+        """A completion, parsed for ``ModelOutput``; never raises.
+
+        Args:
+            completion_ids: The sampled ids, with their stop.
+            token_input: The prompt; it tells whether it opened the reasoning.
+            tools: As declared; some formats need the types of arguments.
+        """
+        prompt = None
+        if token_input is not None:
+            prompt = [
+                token for each in token_input for token in ([each] if isinstance(each, int) else getattr(each, "tokens", ()))
+            ]
+        parsed = self.parse_response(list(completion_ids), tools=tools, prompt_ids=prompt)
+        calls = [{"name": call.name, "arguments": call.arguments} for call in parsed.tool_calls]
+        return EngineOutput(parsed.content, parsed.reasoning_content or "", calls)
+
+
+def _runs(call: ToolCall) -> bool:
+    return call.status is ToolCallStatus.OK and isinstance(call.arguments, dict)
+
+
+def _messages(messages: Any) -> Any:
+    """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them."""
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
+        return messages  # refused by the core, with the reason
+    return [_with_images(each) if isinstance(each, Mapping) and each.get("images") else each for each in messages]
+
+
+def _with_images(message: Mapping[str, Any]) -> dict[str, Any]:
+    content = message.get("content") or ""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    images = [{"type": "image", "image": image} for image in message["images"]]
+    return {**{key: value for key, value in message.items() if key != "images"}, "content": [*images, *parts]}
+
+
+def _tools(tools: Any) -> Any:
+    """Declarations of rLLM's ``Tool`` objects, which have them as ``json``, among dicts."""
+    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Sequence):
+        return tools
+    return [tool if isinstance(tool, Mapping) else getattr(tool, "json", tool) for tool in tools]
