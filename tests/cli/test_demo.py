@@ -144,6 +144,16 @@ def test_rendering_again_breaks_where_it_says(played):
     assert sum(turn.breaks for turn in played.turns) == len(played.segments_rendered()) - 1
 
 
+def test_each_break_has_a_cause_of_its_own(played, vocabulary):
+    """A boolean in the model's spelling, a split word, and reasoning that the template drops at a new query."""
+    changes = [(turn.had[turn.kept], turn.rendered[turn.kept]) for turn in played.turns if turn.breaks]
+    assert [tuple(vocabulary.decode([token]) for token in change) for change in changes] == [
+        ("True", "true"),
+        (" fl", " flight"),
+        ("<think>", "<tool_call>"),
+    ]
+
+
 # The command
 
 
