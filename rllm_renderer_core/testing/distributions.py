@@ -89,7 +89,9 @@ def _forget(files: Iterable[Path]) -> None:
     names = {file.name for file in gone}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if isinstance(file, str) and os.path.basename(file) in names and Path(file).resolve() in gone:  # by a symlinked path too
+        if (
+            isinstance(file, str) and os.path.basename(file) in names and Path(file).resolve() in gone
+        ):  # by a symlinked path too
             del sys.modules[name]
     for file in gone:
         file.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BACKEND = '''
+BACKEND = """
 import toy
 from rllm_renderer_core import Backend, Coverage, Match, Unavailable, hookimpl
 
@@ -29,7 +29,7 @@ class B{number}(Backend):
 
     def renderer_names(self):
         return [{renderer!r}]
-'''
+"""
 
 
 def backend(

@@ -1,0 +1,95 @@
+"""A resolution is a plain record: equal when the ids are, JSON and back, and able to say what differs."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from rllm_renderer_core import PinMismatchError, Resolution
+
+MINE = Resolution(
+    "m/x",
+    "prime",
+    "qwen3",
+    "exact",
+    True,
+    {"thinking": False},
+    "rllm-renderer-prime 0.1.0",
+    "0.1.0",
+    {"renderers": "0.1.12"},
+    "listed",
+    ("a hint",),
+)
+
+
+def changed(**changes):
+    return Resolution.from_dict({**MINE.to_dict(), **changes})
+
+
+def test_it_goes_through_json():
+    back = Resolution.from_dict(json.loads(json.dumps(MINE.to_dict())))
+    assert back == MINE and back.reason == "listed" and back.hints == ("a hint",)
+
+
+def test_it_goes_through_pickle_and_hashes():
+    back = pickle.loads(pickle.dumps(MINE))
+    assert back == MINE and hash(back) == hash(MINE)
+
+
+def test_a_tokenizer_without_a_name_is_a_record_too():
+    nameless = changed(model="")
+    assert Resolution.from_dict(nameless.to_dict()) == nameless
+
+
+@pytest.mark.parametrize("field", ["reason", "hints"])
+def test_what_is_for_people_does_not_count(field):
+    assert changed(**{field: ["other"] if field == "hints" else "other"}) == MINE
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"model": "m/y"}, "model: m/x here, m/y there"),
+        ({"backend": "tinker"}, "backend: prime here, tinker there"),
+        ({"renderer": "qwen3.5"}, "renderer: qwen3 here, qwen3.5 there"),
+        ({"has_bridge": False}, "has_bridge: true here, false there"),
+        ({"options": {}}, "options.thinking: false here, not set there"),
+        ({"upstream": {"renderers": "0.1.11"}}, "upstream.renderers: 0.1.12 here, 0.1.11 there"),
+        ({"plugin": "x 1"}, "plugin: rllm-renderer-prime 0.1.0 here, x 1 there"),
+        ({"core": "9"}, "core: 0.1.0 here, 9 there"),
+    ],
+)
+def test_differences_compare_unequal_and_are_named_row_05(changes, line):
+    other = changed(**changes)
+    assert other != MINE
+    assert MINE.differences(other) == [line]
+
+
+def test_equal_records_have_no_differences():
+    assert MINE.differences(changed()) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"schema": 99}, {"schema": None}, {"backend": ""}, {"renderer": None}, {"match": "lucky"}, {"surprise": 1}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_data_that_is_no_record_is_refused(changes):
+    with pytest.raises(PinMismatchError):
+        Resolution.from_dict({**MINE.to_dict(), **changes})
+
+
+@pytest.mark.parametrize("name", ["schema", "model", "backend", "renderer", "match", "has_bridge"])
+def test_data_without_a_field_is_refused_by_name(name):
+    data = MINE.to_dict()
+    del data[name]
+    with pytest.raises(PinMismatchError):
+        Resolution.from_dict(data)
+
+
+@pytest.mark.parametrize("data", [{}, {"schema": 1}])
+def test_empty_data_is_refused(data):
+    with pytest.raises(PinMismatchError):
+        Resolution.from_dict(data)
