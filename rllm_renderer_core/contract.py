@@ -24,6 +24,9 @@ from .vocabulary import added_tokens
 
 logger = logging.getLogger("rllm_renderer")
 
+MADE_UP = "call_"
+"""How the ids start that calls of a format without ids get."""
+
 QUERY_ROLES = frozenset({"user", "developer", "system"})
 """Roles that open a new query: where ``thinking_retention="tool_cycle"`` renders again."""
 
@@ -223,6 +226,8 @@ class ResolvedRenderer:
         self._refuse_early(prompt, sampled, new)
         self._refuse_unfinished(prompt, sampled, declared)
         if results_in(new):
+            if previous is None:
+                previous = self._answered(prompt, sampled, new, declared)
             new = self._paired(sampled, new, declared, previous)
         with self._lock:
             out = self.upstream.bridge_to_next_turn(list(prompt), list(sampled), new, tools=declared, previous_message=previous)
@@ -273,6 +278,21 @@ class ResolvedRenderer:
             if last is not None:
                 return last == opening
         return False
+
+    def _answered(
+        self, prompt: list[int], sampled: list[int], new: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+    ) -> dict[str, Any] | None:
+        """The sampled message, where the results carry the very ids that ``parse_response`` gave its calls: then it is certain
+        which answers which, though the format has no ids."""
+        given = [new[index].get("tool_call_id") for index in results_in(new)]
+        if not all(isinstance(each, str) and each.startswith(MADE_UP) for each in given):
+            return None
+        parsed = self.parse_response(sampled, tools=tools, prompt_ids=prompt)
+        if not parsed.tool_calls or any(call.status is not ToolCallStatus.OK for call in parsed.tool_calls):
+            return None
+        if not set(given) <= {call.id for call in parsed.tool_calls}:
+            return None
+        return normalize_messages([parsed.to_message()])[0]
 
     def _paired(
         self,
@@ -344,7 +364,7 @@ def _made_up_id(ids: list[int], at: int) -> str:
     import hashlib
 
     digest = hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()
-    return f"call_{digest[:16]}_{at}"
+    return f"{MADE_UP}{digest[:16]}_{at}"
 
 
 def _reserved_texts(tokenizer: Any) -> tuple[str, ...]:
