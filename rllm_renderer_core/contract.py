@@ -149,7 +149,10 @@ class ResolvedRenderer:
             declared = None
         try:
             with self._lock:
-                return self.upstream.parse_response(ids, tools=declared, prompt_ids=prompt_ids)
+                out = self.upstream.parse_response(ids, tools=declared, prompt_ids=prompt_ids)
+            if not isinstance(out, ParsedResponse):
+                raise ContractError(f"it returned {type(out).__name__} instead of ParsedResponse")
+            return out
         except Exception as error:
             logger.warning("%s:%s can't parse a completion: %s: %s", self.backend, self.name, type(error).__name__, error)
             return ParsedResponse(termination=Termination.MALFORMED)
