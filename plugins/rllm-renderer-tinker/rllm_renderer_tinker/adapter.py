@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +14,11 @@ from rllm_renderer_core.seam import SeamBridge
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 
-from .conversion import INDEX, ToolDeclarations, to_upstream
-from .corrections import CORRECTIONS, Correction, corrected, rows_for
+from .conversion import ToolDeclarations, to_upstream
+from .corrections import CORRECTIONS, INDEX, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
 from .parsing import CompletionParser
-from .recording import Part, recorded, without_opener
+from .recording import Part, recorded, split_opener, twin_of
 
 
 class TinkerRenderer:
@@ -37,7 +38,12 @@ class TinkerRenderer:
         self.name = name
         self.supports_media = getattr(upstream, "image_processor", None) is not None
         self._tokenizer = tokenizer
+        self._control = control_ids(tokenizer)
         self._rows = rows_for(name, corrections)
+        self._plain = twin_of(upstream, {key: value for row in self._rows for key, value in row.attributes.items()})
+        changed = {key: change for row in self._rows for key, change in row.with_tools.items()}
+        values = {key: change(getattr(upstream, key)) for key, change in changed.items() if hasattr(upstream, key)}
+        self._with_tools = twin_of(self._plain, values)
         self._tools = ToolDeclarations(upstream, name)
         stops = list(upstream.get_stop_sequences())
         self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
@@ -74,29 +80,41 @@ class TinkerRenderer:
     ) -> list[int]:
         """``render(...).token_ids``; errors as there."""
         if add_generation_prompt:
-            prompt = self.upstream.build_generation_prompt(self._prepared(messages, tools))
+            prompt = (self._with_tools if tools else self._plain).build_generation_prompt(self._prepared(messages, tools))
             return flat_ids(prompt.chunks, self._placeholder, self.name)[0]
         parts = self._parts(messages, tools, False)
         return flat_ids((part.chunk for part in parts), self._placeholder, self.name)[0]
 
     def _parts(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool) -> list[Part]:
-        parts = recorded(self.upstream, self._prepared(messages, tools))
-        return parts if opener else without_opener(parts)
+        parts = recorded(self._with_tools if tools else self._plain, self._prepared(messages, tools))
+        if opener:
+            return parts
+        conversation, behind = split_opener(parts)
+        ending = self._before_role(flat_ids((part.chunk for part in behind), self._placeholder, self.name)[0])
+        return [*conversation, Part(_TextChunk(ending))] if ending else conversation
+
+    def _before_role(self, opener: list[int]) -> list[int]:
+        """What upstream writes before the role tag of the next turn although it ends this one: a newline."""
+        at = next((index for index, token in enumerate(opener) if token in self._control), 0)
+        return opener[:at]
 
     def _prepared(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[dict[str, Any]]:
         """The messages that upstream gets: numbered, corrected, in its form, the tools declared before them."""
         numbered = [{**message, INDEX: index} for index, message in enumerate(messages)]
         if not self.supports_media:
             refuse_media(numbered, self.name)
-        ready = to_upstream(corrected(numbered, self._rows), self.name)
-        if not tools:
-            return ready
-        system: str = ""
-        index = -1
-        if ready and ready[0]["role"] == "system" and isinstance(ready[0]["content"], str):
-            system, index = ready[0]["content"], ready[0][INDEX]
-            ready = ready[1:]
-        return [{**message, INDEX: index} for message in self._tools.prefix(tools, system)] + ready
+        ready = rewritten(numbered, self._rows)
+        if tools:
+            ready = self._declared(ready, tools)
+        return to_upstream(finished(ready, self._rows), self.name)
+
+    def _declared(self, messages: list[dict[str, Any]], tools: Sequence[Any]) -> list[dict[str, Any]]:
+        """The messages with the tools declared before them, a leading system text folded in."""
+        system, index = "", -1
+        if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
+            system, index = messages[0]["content"], messages[0][INDEX]
+            messages = messages[1:]
+        return [{**message, INDEX: index} for message in self._tools.prefix(tools, system)] + messages
 
     # Parsing and stops
 
@@ -120,8 +138,8 @@ class TinkerRenderer:
     @cached_property
     def _opener(self) -> list[int]:
         """Ids that open an assistant's turn behind a user's."""
-        parts = recorded(self.upstream, self._prepared([{"role": "user", "content": "ping"}], None))
-        return flat_ids((part.chunk for part in parts[len(without_opener(parts)) :]), self._placeholder, self.name)[0]
+        _, behind = split_opener(recorded(self._plain, self._prepared([{"role": "user", "content": "ping"}], None)))
+        return flat_ids((part.chunk for part in behind), self._placeholder, self.name)[0]
 
     # The bridge
 
@@ -154,13 +172,20 @@ class TinkerRenderer:
         return SeamBridge(
             self._render_for_bridge,
             self._stop_ids,
-            control_ids(self._tokenizer),
+            self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
         )
 
     def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
         wanted = tools if all(row.tools_in_bridge for row in self._rows) else None
         return self.render_ids(messages, tools=wanted, add_generation_prompt=True)
+
+
+@dataclass(frozen=True)
+class _TextChunk:
+    """A piece of a prompt that upstream has no chunk for."""
+
+    tokens: list[int]
 
 
 def _model_input(parts: Sequence[Part]) -> Any:

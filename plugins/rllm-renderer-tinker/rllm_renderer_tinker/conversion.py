@@ -8,10 +8,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import UnsupportedToolsError
 
+from .corrections import INDEX
 from .images import image_part
-
-INDEX = "_index"
-"""Key that carries a message's position through upstream, which copies messages and puts others before them."""
 
 
 def to_upstream(messages: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:

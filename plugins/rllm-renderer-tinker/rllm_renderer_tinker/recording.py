@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .conversion import INDEX
-from .corrections import MERGED
+from .corrections import INDEX, MERGED
 
 
 @dataclass
@@ -43,6 +42,16 @@ class _Log:
             self.known[id(chunk)] = Part(chunk, message)
 
 
+def twin_of(upstream: Any, attributes: Mapping[str, Any]) -> Any:
+    """A second renderer that shares everything with the first, but has these attributes. The first isn't touched.
+
+    ``copy.copy`` won't do: upstream's renderers copy, like they pickle, by building a new one from a name.
+    """
+    twin = object.__new__(type(upstream))
+    vars(twin).update({**vars(upstream), **attributes})
+    return twin
+
+
 def recorded(upstream: Any, messages: Sequence[dict[str, Any]]) -> list[Part]:
     """The parts of the generation prompt of these messages.
 
@@ -50,22 +59,18 @@ def recorded(upstream: Any, messages: Sequence[dict[str, Any]]) -> list[Part]:
     chunks of the prompt are the same objects. The renderer itself isn't touched.
     """
     log = _Log()
-    twin = object.__new__(type(upstream))
-    vars(twin).update(vars(upstream))
-
-    def render_message(message: dict[str, Any], ctx: Any) -> Any:
-        rendered = type(upstream).render_message(twin, message, ctx)
+    def render_message(message: dict[str, Any], ctx: Any, **more: Any) -> Any:
+        rendered = upstream.render_message(message, ctx, **more)
         # What upstream renders besides the conversation, for its opener, isn't one of our messages.
         if INDEX in message:
             log.add(message, rendered)
         return rendered
 
-    vars(twin)["render_message"] = render_message
-    prompt = twin.build_generation_prompt(list(messages))
+    prompt = twin_of(upstream, {"render_message": render_message}).build_generation_prompt(list(messages))
     return [log.known.get(id(chunk), Part(chunk)) for chunk in prompt.chunks]
 
 
-def without_opener(parts: Sequence[Part]) -> list[Part]:
-    """The parts up to the last one that a message was rendered to."""
+def split_opener(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """The parts up to the last one that a message was rendered to, and those of the opener behind it."""
     last = max((at for at, part in enumerate(parts) if part.message is not None), default=-1)
-    return list(parts[: last + 1])
+    return list(parts[: last + 1]), list(parts[last + 1 :])
