@@ -46,8 +46,10 @@ class MadeUpTurn:
         return [*turns, replace(self, text="ok")] if self.calls else turns
 
     def with_stand_ins(self) -> MadeUpTurn:
-        """The same shape with contents of one word; blank contents stay, since templates drop or trim them."""
-        return replace(self, new=[{**m, "content": STAND_IN} if m["content"].strip() else m for m in self.new])
+        """The same shape with contents of one word, each its own, so that their order shows; blank contents stay, since
+        templates drop or trim them."""
+        new = [{**m, "content": f"{STAND_IN}{at}"} if m["content"].strip() else m for at, m in enumerate(self.new)]
+        return replace(self, new=new)
 
 
 def shape_of(new: list[dict[str, Any]]) -> str:
