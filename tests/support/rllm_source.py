@@ -1,0 +1,61 @@
+"""rLLM's sources for tests: the folder in ``RLLM_SOURCE``, or what is installed. ``missing()`` says why there are none."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import sys
+
+GATEWAY = pathlib.Path("rllm-model-gateway/src/rllm_model_gateway")
+
+
+def source() -> pathlib.Path | None:
+    """The root of rLLM's repository, where ``RLLM_SOURCE`` names one."""
+    found = os.environ.get("RLLM_SOURCE")
+    return pathlib.Path(found) if found else None
+
+
+def missing(*, repository: bool = False) -> str | None:
+    """Why tests against rLLM's gateway can't run here; with ``repository``, against files of its repository.
+
+    rllm-model-gateway 0.1.0 on PyPI has no cumulative token mode.
+    """
+    for name in ("fastapi", "uvicorn", "httpx", "openai"):
+        if importlib.util.find_spec(name) is None:
+            return f"rLLM's gateway wasn't run: {name} isn't installed"
+    root = source()
+    if root is not None:
+        return None if (root / GATEWAY / "token_accumulator.py").is_file() else f"RLLM_SOURCE={root} isn't rLLM's repository"
+    if repository:
+        return "rLLM's repository wasn't found: set RLLM_SOURCE to a clone of it"
+    spec = importlib.util.find_spec("rllm_model_gateway")
+    if spec is None or not spec.submodule_search_locations:
+        return "rLLM's gateway wasn't found: set RLLM_SOURCE to a clone of rllm-org/rllm"
+    if not (pathlib.Path(spec.submodule_search_locations[0]) / "token_accumulator.py").is_file():
+        return "the installed rllm-model-gateway has no cumulative token mode: set RLLM_SOURCE to a clone of rllm-org/rllm"
+    return None
+
+
+def importable() -> None:
+    """Puts the gateway of ``RLLM_SOURCE`` on ``sys.path``."""
+    root = source()
+    if root is not None and str(root / GATEWAY.parent) not in sys.path:
+        sys.path.insert(0, str(root / GATEWAY.parent))
+
+
+def unified(root: pathlib.Path) -> bool:
+    """Whether this revision has ``rllm/renderers`` (955a0c29 and after), or builds renderers at each place (before)."""
+    return (root / "rllm" / "renderers").is_dir()
+
+
+def scratch_copy(target: pathlib.Path) -> pathlib.Path:
+    """A copy of ``RLLM_SOURCE``: both packages and their tests."""
+    root = source()
+    assert root is not None
+    for folder in ("rllm", "rllm-model-gateway", "tests"):
+        shutil.copytree(root / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+    for file in ("pyproject.toml",):
+        shutil.copy(root / file, target / file)
+    return target

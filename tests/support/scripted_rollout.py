@@ -1,0 +1,229 @@
+"""Sessions as an agent has them, in rLLM's gateway: a worker that samples from a script, and a client that plays it.
+
+Every text of a session says which session and turn it is of, ``[s3 t2]``, so that the worker can read from the prompt alone what
+to sample next, whatever path the prompt took. What it samples isn't how the tokenizer would encode the text: one word of each
+completion comes letter by letter, so that text that is encoded again gives other ids.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description,
+            "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
+        },
+    }
+    for name, description in (("look", "Looks something up"), ("count", "Counts"))
+]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What arrives (a user's text, or results of the calls of the turn before), and what the model says to it."""
+
+    arrives: str | None
+    says: str = ""
+    thinks: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    cut_off: bool = False
+
+
+TURNS = (
+    Turn("How many lids, and where?", "", "Two things to find", (("look", "lids"), ("count", "lids"))),
+    Turn(None, "There are seven lids, all beside the harbour.", "Both results agree"),
+    Turn("And the boats?", "", "Another lookup then", (("look", "boats"),)),
+    Turn(None, "Counting them, which takes a moment.", "", (("count", "boats"),)),
+    Turn(None, "Eleven boats were counted.", "That was all"),
+    Turn("Describe them at length.", "Painted wooden boats with narrow", "A long answer", cut_off=True),
+    Turn("Go on, and look twice.", "Looking twice.", "Same tool twice", (("look", "hulls"), ("look", "masts"))),
+    Turn(None, "Slender masts above rounded hulls.", "Done"),
+)
+STEP = re.compile(r"\[s(\d+) t(\d+)\]")
+
+
+def arriving(session: int, turn: int, ids: list[str]) -> list[dict[str, Any]]:
+    """The new messages of a turn; ``ids`` are those of the calls that it answers. Results come without names."""
+    text = TURNS[turn].arrives
+    if text is not None:
+        return [{"role": "user", "content": f"{text} [s{session} t{turn}]"}]
+    calls = TURNS[turn - 1].calls
+    assert len(calls) == len(ids), f"the client got {len(ids)} calls of {len(calls)}"
+    return [
+        {"role": "tool", "tool_call_id": call_id, "content": f"{name} of {q}: {len(q)} [s{session} t{turn}]"}
+        for call_id, (name, q) in zip(ids, calls, strict=True)
+    ]
+
+
+def completion(renderer: Any, turn: int) -> list[int]:
+    """The ids that the model samples in a turn, with its stop unless it is cut off."""
+    script = TURNS[turn]
+    said: dict[str, Any] = {"role": "assistant", "content": script.says}
+    if script.thinks:
+        said["reasoning_content"] = script.thinks
+    if script.calls:
+        said["tool_calls"] = [
+            {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": {"q": q}}}
+            for at, (name, q) in enumerate(script.calls)
+        ]
+    asked = [{"role": "user", "content": "?"}]
+    prompt = renderer.render_ids(asked, tools=TOOLS, add_generation_prompt=True)
+    whole = renderer.render_ids([*asked, said], tools=TOOLS)
+    shared = next((at for at, (a, b) in enumerate(zip(prompt, whole, strict=False)) if a != b), min(len(prompt), len(whole)))
+    assert shared >= len(prompt) - 3, "the rendered turn isn't what the opener opens"
+    ids = whole[shared:] if shared == len(prompt) else whole[len(prompt) :]
+    stops = set(renderer.get_stop_token_ids())
+    end = next((at for at, token in enumerate(ids) if token in stops), len(ids))
+    return spelled_out(renderer.tokenizer, ids[:end] if script.cut_off else ids[: end + 1])
+
+
+def spelled_out(tokenizer: Any, ids: list[int]) -> list[int]:
+    """The same text with its longest word letter by letter: what a model may sample and no encoder writes."""
+    words = [tokenizer.decode([token]) for token in ids]
+    at = max(range(len(ids)), key=lambda index: len(words[index]) if words[index].strip().isalpha() else 0)
+    letters = [tokenizer.encode(letter, add_special_tokens=False) for letter in words[at]]
+    assert all(len(each) == 1 for each in letters)
+    return [*ids[:at], *[each[0] for each in letters], *ids[at + 1 :]]
+
+
+@dataclass
+class Worker:
+    """A worker of vLLM's shape: renders chat requests itself, and samples from ids that it is given.
+
+    Attributes:
+        log: One entry a request: its path, session, turn and prompt ids.
+    """
+
+    renderer: Any
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+    def app(self) -> Any:
+        from fastapi import FastAPI, Request
+        from fastapi.responses import JSONResponse
+
+        app = FastAPI()
+
+        @app.get("/health")
+        async def health() -> Any:
+            return {"status": "ok"}
+
+        async def chat(request: Request) -> Any:
+            body = await request.json()
+            messages = [_plain(each) for each in body["messages"]]
+            prompt = self.renderer.render_ids(messages, tools=body.get("tools"), add_generation_prompt=True)
+            session, turn, sampled = self._sample("chat", prompt)
+            parsed = self.renderer.parse_response(sampled, tools=body.get("tools"), prompt_ids=prompt)
+            message = parsed.to_message()
+            reason = "length" if TURNS[turn].cut_off else "tool_calls" if parsed.tool_calls else "stop"
+            choice = {"index": 0, "message": message, "finish_reason": reason, "token_ids": sampled}
+            choice["logprobs"] = {"content": [{"token": "x", "logprob": -0.5, "top_logprobs": []} for _ in sampled]}
+            return JSONResponse(
+                {"id": f"chat-{session}-{turn}", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+                | {"prompt_token_ids": prompt, "usage": _usage(prompt, sampled)}
+            )
+
+        async def complete(request: Request) -> Any:
+            body = await request.json()
+            prompt = body["prompt"]
+            session, turn, sampled = self._sample("completions", prompt)
+            reason = "length" if TURNS[turn].cut_off else "stop"
+            text = self.renderer.tokenizer.decode(sampled)
+            choice = {"index": 0, "text": text, "finish_reason": reason, "token_ids": sampled}
+            choice["logprobs"] = {"token_logprobs": [-0.5] * len(sampled), "token_ids": sampled}
+            return JSONResponse(
+                {"id": f"cmpl-{session}-{turn}", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
+                | {"prompt_token_ids": prompt, "usage": _usage(prompt, sampled)}
+            )
+
+        # Annotations are text here, and FastAPI looks them up in the module: they are given as what they are.
+        for path, handler in (("/v1/chat/completions", chat), ("/v1/completions", complete)):
+            handler.__annotations__["request"] = Request
+            app.post(path)(handler)
+        return app
+
+    def _sample(self, path: str, prompt: list[int]) -> tuple[int, int, list[int]]:
+        session, turn = map(int, STEP.findall(self.renderer.tokenizer.decode(prompt))[-1])
+        self.log.append({"path": path, "session": session, "turn": turn, "prompt": list(prompt)})
+        return session, turn, completion(self.renderer, turn)
+
+
+def _plain(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as a lenient worker takes it: text alone."""
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(part.get("text", "") for part in content)
+    return {**message, "content": content if isinstance(content, str) else str(content or "")}
+
+
+def _usage(prompt: list[int], sampled: list[int]) -> dict[str, int]:
+    return {"prompt_tokens": len(prompt), "completion_tokens": len(sampled), "total_tokens": len(prompt) + len(sampled)}
+
+
+def play(url: str, session: int, *, turns: int = len(TURNS), spoil: Callable[[int, list[Any]], list[Any]] | None = None) -> str:
+    """One agent's session through the gateway. ``spoil(turn, new_messages)`` may change what arrives.
+
+    Returns:
+        The session's id.
+    """
+    import openai
+
+    name = f"rollout-{session}"
+    messages: list[dict[str, Any]] = []
+    ids: list[str] = []
+    with openai.OpenAI(base_url=f"{url}/sessions/{name}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        for turn in range(turns):
+            new = arriving(session, turn, ids)
+            messages += spoil(turn, new) if spoil is not None else new
+            answer = client.chat.completions.create(model="m", messages=messages, tools=TOOLS)  # type: ignore[arg-type]
+            message = answer.choices[0].message.model_dump(exclude_none=True)
+            messages.append(message)
+            ids = [call["id"] for call in message.get("tool_calls") or ()]
+            # The gateway of rLLM's main returns text alone after the first turn: then the client makes up the ids.
+            ids = ids or [f"mine-{turn}-{at}" for at in range(len(TURNS[turn].calls))]
+    return name
+
+
+def segments(traces: list[Any]) -> int:
+    """How many unbroken sequences the traces of a session are."""
+    count, before = 0, None
+    for trace in traces:
+        prompt = list(trace.prompt_token_ids)
+        count += before is None or prompt[: len(before)] != before
+        before = prompt + list(trace.completion_token_ids)
+    return count
+
+
+class Served:
+    """An application on a free port of 127.0.0.1 for the length of a ``with`` block."""
+
+    def __init__(self, app: Any) -> None:
+        import uvicorn
+
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        deadline = time.monotonic() + 20
+        while not self._server.started and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert self._server.started, "the server didn't start"
+        return self.url
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=20)
+        self._socket.close()
