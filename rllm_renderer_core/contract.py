@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from .discovery import strict
@@ -256,13 +257,12 @@ class ResolvedRenderer:
             if has_media(message) and not self._media:
                 raise BridgeDeclined(f"new message {index} carries media, and {self.backend}:{self.name} bridges text alone")
         self._refuse_reserved(new)
-        at = next((index for index, token in enumerate(sampled) if token in self._stops), None)
-        if at is not None and any(token in self._stops for token in sampled[at + 1 :]):
+        if sum(map(self._stops.__contains__, sampled)) > 1:
             raise BridgeDeclined("the completion has more than one stop")
 
     def _refuse_unfinished(self, prompt: list[int], sampled: list[int], tools: list[dict[str, Any]] | None) -> None:
         """Declines a completion that ends inside reasoning or inside a tool call."""
-        stopped = any(token in self._stops for token in sampled)
+        stopped = not self._stops.isdisjoint(sampled)
         if stopped and self._reasoning is not None and not self._may_be_inside(prompt, sampled):
             return
         parsed = self._parsed(sampled, tools, prompt)
@@ -277,9 +277,9 @@ class ResolvedRenderer:
             return False
         opening, closing = self._reasoning
         for ids in (sampled, prompt[-16:]):
-            last = next((token for token in reversed(ids) if token in (opening, closing)), None)
-            if last is not None:
-                return last == opening
+            backwards = ids[::-1]
+            if opening in backwards or closing in backwards:
+                return opening in backwards[: backwards.index(closing) if closing in backwards else None]
         return False
 
     def _answered(
@@ -330,6 +330,11 @@ def _restore(backend: Backend, query: Query, coverage: Coverage, resolution: Res
     return ResolvedRenderer(backend, query, coverage, resolution, reserved=reserved)
 
 
+def _as_list(ids: Sequence[int]) -> list[int]:
+    """The ids as a list; not copied where they are one, since a history may be long and no backend may change it."""
+    return ids if type(ids) is list else list(ids)
+
+
 def _checked(out: Any, backend: str) -> RenderedTokens:
     if not isinstance(out, RenderedTokens):
         raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of RenderedTokens")
@@ -350,16 +355,36 @@ def _checked_bridge(out: Any, prompt: list[int], sampled: list[int], backend: st
         raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to P + C")
     if not all(type(token) is int for token in ids[size:]):
         raise ContractError(f"backend {backend!r} returned a bridge with ids that aren't int")
-    for name in ("message_indices", "sampled_mask"):
-        values = getattr(bridged, name)
-        if values is not None and values[:1] != [None]:
-            setattr(bridged, name, [None] * size + values[size:])
-    return bridged
+    indices = None if bridged.message_indices is None else bridged.message_indices[size:]
+    mask = [False] * (len(ids) - size) if bridged.sampled_mask is None else bridged.sampled_mask[size:]
+    return BridgedTokens(ids, size, indices, mask, bridged.multi_modal_data)
 
 
-def _as_list(ids: Sequence[int]) -> list[int]:
-    """The caller's own list where it is one: it is only read here, and copied once, for the backend."""
-    return ids if type(ids) is list else list(ids)
+class BridgedTokens(RenderedTokens):
+    """A bridge's tokens, whose attribution is put together when it is read: on a long history that costs as much as all else.
+
+    Over P + C, of ``known_from`` ids, the attribution is ``None``; nothing behind them was sampled.
+    """
+
+    def __init__(
+        self, token_ids: list[int], known_from: int, indices: list[Any] | None, mask: list[Any], multi_modal_data: Any
+    ) -> None:
+        self.token_ids = token_ids
+        self.multi_modal_data = multi_modal_data
+        self._known_from, self._indices, self._mask = known_from, indices, mask
+
+    @cached_property
+    def message_indices(self) -> list[int | None] | None:  # type: ignore[override]
+        return None if self._indices is None else self._behind_history(self._indices)
+
+    @cached_property
+    def sampled_mask(self) -> list[bool | None] | None:  # type: ignore[override]
+        return self._behind_history(self._mask)
+
+    def _behind_history(self, values: list[Any]) -> list[Any]:
+        out: list[Any] = [None] * self._known_from
+        out.extend(values)
+        return out
 
 
 def _made_up_id(ids: list[int], at: int) -> str:

@@ -110,7 +110,7 @@ class SeamBridge:
         Raises:
             BridgeDeclined: With the reason, where the tail can't be proven.
         """
-        prompt, sampled = list(previous_prompt_ids), list(previous_completion_ids)
+        prompt, sampled = previous_prompt_ids, list(previous_completion_ids)
         new = [dict(message) for message in new_messages]
         declared = None if not tools else list(tools)
         if not prompt or not new:
@@ -127,9 +127,7 @@ class SeamBridge:
                 fix="pass previous_message, if its content is empty",
             )
         delta = self._continue(sampled, seam, results=bool(results_in(new)))
-        size = len(prompt) + len(sampled)
-        mask: list[bool | None] = [None] * size
-        return RenderedTokens(prompt + sampled + delta, None, mask + [False] * len(delta))
+        return RenderedTokens([*prompt, *sampled, *delta])
 
     def turn_ends(self) -> list[int]:
         """Stop ids, with the close that history shows where the tokenizer's own stops don't have it.

