@@ -25,7 +25,7 @@ from .vocabulary import load_tokenizer
 logger = logging.getLogger("rllm_renderer")
 
 PIN_VARIABLE = "RLLM_RENDERER_PIN"
-"""Path of a pin file for :func:`build_renderer` and :func:`create_renderer`: a gateway inherits it from its parent process."""
+"""Path of a pin file. A gateway process inherits it, so that one variable holds a trainer and its gateway to one resolution."""
 
 TRAINING_BACKENDS = frozenset({"verl", "tinker", "fireworks"})
 
@@ -76,12 +76,18 @@ def resolve(
         family: One of prime's renderers, or ``"auto"``.
         renderer_name: One of tinker's or Fireworks' renderers; prime's where rLLM made the name an alias of it.
         renderer_backend: What ``rllm_renderer_core.resolve`` calls ``backend``.
-        options: The other options of ``rllm_renderer_core.resolve``, such as ``chat_template_kwargs`` and ``pin``.
+        options: The other options of ``rllm_renderer_core.resolve``, such as ``thinking``. ``pin`` may be a path too;
+            without it, the file that ``RLLM_RENDERER_PIN`` names is the pin. A pin names the model: ``model`` may be a folder
+            with a checkpoint of it.
 
     Raises:
         RendererError: As ``rllm_renderer_core.resolve``. A family or name that nothing has is an error, not a fallback.
+        PinMismatchError: What is pinned can't be reproduced here, or ``model`` is another one.
     """
     _refuse_renderer_backend(backend)
+    pin = options["pin"] = read_pin(options.get("pin"))
+    if pin is not None:
+        model = _pinned_model(pin, model or getattr(tokenizer, "name_or_path", None))
     options.update(_spelled(family, renderer_name))
     if renderer_backend is not None:
         options["backend"] = renderer_backend
@@ -117,7 +123,7 @@ def create_renderer(
         renderer: A family, or ``"auto"``.
         model: The model's name, where ``tokenizer.name_or_path`` isn't it.
         require_bridge: Refuse a renderer without a bridge, with every backend's verdict and what to do.
-        options: As for :func:`resolve`. Without ``pin``, the file that ``RLLM_RENDERER_PIN`` names is the pin.
+        options: As for :func:`resolve`.
 
     Raises:
         RendererError: As :func:`resolve`.
@@ -129,7 +135,6 @@ def create_renderer(
             fix="pass its name",
             option="renderer",
         )
-    options["pin"] = read_pin(options.get("pin"))
     return resolve(model, tokenizer, family=renderer, require_bridge=require_bridge, **options).renderer
 
 
@@ -141,8 +146,7 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
             path of a pin file), as attributes or keys; rLLM's ``GatewayConfig``.
         tokenizer: The served model's; loaded by ``config.model`` where it isn't passed.
         pin: A :class:`Resolution`, its ``to_dict`` or the path of a file with that as JSON; else ``config.renderer_pin``, else
-            the file that ``RLLM_RENDERER_PIN`` names. The pin names the model; ``config.model`` may be a folder with a
-            checkpoint of it.
+            the file that ``RLLM_RENDERER_PIN`` names.
         options: As for :func:`resolve`.
 
     Raises:
@@ -153,22 +157,16 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
     served = _field(config, "model")
     pinned = read_pin(pin if pin is not None else _field(config, "renderer_pin"))
     named = {"family": _field(config, "renderer_family") or "auto", "renderer_name": _field(config, "renderer_name")}
-    model = served
-    if pinned is not None:
-        if served and served != pinned.model and not os.path.isdir(served):
-            line = f"model: {pinned.model} pinned, {served} served"
-            raise PinMismatchError(
-                f"the pin is of another model\n  {line}", fix="serve what was pinned, or write a new pin", differences=(line,)
-            )
-        model = pinned.model
-        if not pinned.options.get("image_processor"):
-            resolver.select_backend(model, pin=pinned)
-    if not served and model is None and tokenizer is None:
-        raise OptionError("a gateway needs a model to build a renderer", fix="set model, or pass a pin", option="model")
+    if pinned is not None and "image_processor" not in pinned.options:
+        # Before a tokenizer is loaded, which may take long.
+        resolver.select_backend(_pinned_model(pinned, served), pin=pinned)
     if tokenizer is None:
-        tokenizer = load_tokenizer(served or str(model))
+        source = served or (pinned.model if pinned is not None else None)
+        if source is None:
+            raise OptionError("a gateway needs a model to build a renderer", fix="set model, or pass a pin", option="model")
+        tokenizer = load_tokenizer(source)
     options.setdefault("require_bridge", True)
-    return resolve(model, tokenizer, pin=pinned, **named, **options).renderer
+    return resolve(served, tokenizer, pin=pinned, **named, **options).renderer
 
 
 def read_pin(pin: Any) -> Resolution | None:
@@ -190,6 +188,16 @@ def read_pin(pin: Any) -> Resolution | None:
     if not isinstance(data, Mapping):
         raise PinMismatchError(f"the pin file {pin} must hold a JSON object", fix="rllm-renderer pin MODEL > FILE")
     return Resolution.from_dict(data)
+
+
+def _pinned_model(pin: Resolution, served: str | None) -> str:
+    """The pin's model, if that is what is served, or what is served is a folder that may hold it."""
+    if served and served != pin.model and not os.path.isdir(served):
+        line = f"model: {pin.model} pinned, {served} served"
+        raise PinMismatchError(
+            f"the pin is of another model\n  {line}", fix="serve what was pinned, or write a new pin", differences=(line,)
+        )
+    return pin.model
 
 
 def _field(config: Any, name: str) -> Any:
