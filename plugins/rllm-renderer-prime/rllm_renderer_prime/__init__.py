@@ -1,0 +1,76 @@
+"""Prime Intellect's ``renderers`` for rllm-renderer-core: the hook and the backend. Light: ``create`` imports the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable, hookimpl
+from rllm_renderer_core.types import Renderer
+
+from .installed import UPSTREAM, installed_upstream
+
+__version__ = "0.1.0"
+
+rllm_renderer_api = 1
+
+
+class PrimeBackend(Backend):
+    """Models that the installed ``renderers`` lists by their exact name, and any model whose family the user names."""
+
+    name: ClassVar[str] = "prime"
+    priority: ClassVar[int] = 100
+    options: ClassVar[frozenset[str]] = frozenset({"thinking", "chat_template_kwargs", "image_processor"})
+    spellings: ClassVar[frozenset[str]] = frozenset({"renderer_family"})
+    upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
+
+    def covers(self, query: Query) -> Coverage | Unavailable | None:
+        """By the family's name where the user gave one, else by exact membership in upstream's ``MODEL_RENDERER_MAP``."""
+        found = installed_upstream()
+        if found is None:
+            if query.renderer is not None:
+                return None
+            return Unavailable(f"the package {UPSTREAM!r} isn't installed", f"pip install {UPSTREAM}")
+        if query.renderer is not None:
+            family, match, reason = query.renderer, Match.NAMED, "named by the user"
+            if family not in found.families:
+                return None
+        else:
+            listed = found.models.get(query.model)
+            if listed is None:
+                return None
+            family, match, reason = listed, Match.EXACT, "listed in MODEL_RENDERER_MAP"
+        return self._coverage(family, match, reason)
+
+    def create(self, query: Query, coverage: Coverage) -> Renderer:
+        """The family's renderer on ``query.tokenizer``.
+
+        Raises:
+            OptionError: For an option, a template keyword or a value that this family doesn't have.
+            TokenizerError: For a tokenizer without the family's control tokens, or a missing vocabulary file (gpt-oss).
+        """
+        from .factory import create_renderer
+
+        return create_renderer(query, coverage)
+
+    def renderer_names(self) -> Iterable[str]:
+        found = installed_upstream()
+        return () if found is None else found.families
+
+    def candidates(self, query: Query) -> Iterable[Coverage]:
+        return [self._coverage(name, Match.PARITY, "its ids equal the tokenizer's template") for name in self.renderer_names()]
+
+    def _coverage(self, family: str, match: Match, reason: str) -> Coverage:
+        data = None
+        if family == "gpt-oss":
+            # Harmony's preamble holds the date. It is fixed here, as a coverage travels with a pickled renderer: another
+            # process, or the same one after midnight, must not write other ids.
+            from datetime import date
+
+            data = date.today().isoformat()
+        return Coverage(renderer=family, match=match, has_bridge=True, reason=reason, data=data)
+
+
+@hookimpl
+def rllm_renderer_backends() -> Iterable[Backend]:
+    return (PrimeBackend(),)

@@ -1,0 +1,106 @@
+"""Upstream's parse results as the core's: every attempt at a call with its status, and how the completion ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
+
+from .arguments import json_text_in, typed_arguments, untyped
+from .families import Variant, family_of
+
+Ids = list[int]
+BROKEN = frozenset(
+    {
+        ToolCallStatus.INVALID_JSON,
+        ToolCallStatus.UNCLOSED_BLOCK,
+        ToolCallStatus.MISSING_NAME,
+        ToolCallStatus.MALFORMED_STRUCTURE,
+    }
+)
+"""Statuses of calls that don't have the format's form, whatever the tools are."""
+
+
+class Parser:
+    """Parses completions of one upstream renderer."""
+
+    def __init__(self, upstream: Any, variant: Variant, stops: frozenset[int], encode: Callable[[str], Ids]) -> None:
+        self._upstream = upstream
+        self._text_arguments = family_of(variant.family).text_arguments
+        self._stops = stops
+        self._harmony_header: Ids = []
+        self._harmony_message = -1
+        if variant.family == "gpt-oss":
+            self._harmony_header = encode("<|start|>assistant")
+            self._harmony_message = encode("<|message|>")[0]
+
+    def parse(self, ids: Ids, tools: Sequence[Any] | None, prompt: Ids | None) -> ParsedResponse:
+        """Never raises: what upstream can't parse is malformed."""
+        at = next((index for index, token in enumerate(ids) if token in self._stops), None)
+        try:
+            fed = self._with_header(ids, prompt)
+            declared = untyped(tools) if self._text_arguments else tools
+            parsed = self._upstream.parse_response(fed, tools=declared, prompt_ids=prompt)
+            calls = [self._call(call, tools) for call in parsed.tool_calls]
+            if at is None and calls and calls[-1].status is ToolCallStatus.INVALID_JSON:
+                # Upstream looks at the JSON first: a call that is cut off is one that isn't closed.
+                span = parsed.tool_calls[-1].token_span
+                if span is not None and span[1] >= len(fed):
+                    calls[-1].status = ToolCallStatus.UNCLOSED_BLOCK
+        except Exception:  # ids outside the vocabulary, JSON nested too deep: upstream promises nothing
+            return ParsedResponse(termination=Termination.MALFORMED)
+        complete = parsed.reasoning_complete is not False
+        if at is None:
+            termination = Termination.TRUNCATED
+        elif at < len(ids) - 1 or not complete or any(call.status in BROKEN for call in calls):
+            termination = Termination.MALFORMED
+        else:
+            termination = Termination.STOP
+        return ParsedResponse(parsed.content or "", parsed.reasoning_content, calls, termination, complete)
+
+    def _with_header(self, ids: Ids, prompt: Ids | None) -> Ids:
+        """Harmony's completions begin in the middle of a header, of which upstream needs the beginning."""
+        start = self._harmony_header[:1]
+        if not start or ids[:1] == start or self._harmony_message not in ids:
+            return ids
+        if prompt and start[0] in prompt:
+            head = prompt[len(prompt) - 1 - prompt[::-1].index(start[0]) :]
+            return ids if self._harmony_message in head else [*head, *ids]
+        return [*self._harmony_header, *ids]
+
+    def _call(self, call: Any, tools: Sequence[Any] | None) -> ToolCall:
+        status = ToolCallStatus(str(call.status.value))
+        name = call.name if isinstance(call.name, str) else ""
+        arguments = call.arguments
+        if isinstance(arguments, Mapping) and self._text_arguments:
+            arguments, fits = typed_arguments(name, arguments, tools, call.raw)
+            # Upstream says "invalid JSON" of each text that no declaration allows, and of every text where there is none.
+            if status in (ToolCallStatus.OK, ToolCallStatus.INVALID_JSON):
+                status = ToolCallStatus.OK if fits else ToolCallStatus.INVALID_ARGUMENT
+        elif isinstance(arguments, Mapping):
+            arguments = json_text_in(call.raw, arguments) or arguments
+        elif status is ToolCallStatus.OK:
+            arguments, status = _not_a_mapping(arguments)
+        elif arguments is None:
+            arguments = call.raw
+        elif not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if not name and status is ToolCallStatus.OK:
+            status = ToolCallStatus.MISSING_NAME
+        return ToolCall(name, arguments, id=call.id if isinstance(call.id, str) else None, raw=call.raw or "", status=status)
+
+
+def _not_a_mapping(arguments: Any) -> tuple[Any, ToolCallStatus]:
+    """Arguments that upstream took, and that aren't an object: none at all, JSON in a string, or something else."""
+    if arguments is None:
+        return {}, ToolCallStatus.OK
+    if isinstance(arguments, str):
+        try:
+            if isinstance(json.loads(arguments), dict):
+                return arguments, ToolCallStatus.OK
+        except ValueError:
+            pass
+        return arguments, ToolCallStatus.MALFORMED_STRUCTURE
+    return json.dumps(arguments, ensure_ascii=False), ToolCallStatus.MALFORMED_STRUCTURE
