@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 
 import pytest
 from hypothesis import Phase, settings
@@ -145,6 +146,7 @@ class TestSharesABuffer(Wrong):
             self.buffer.clear()
             for token in self.render(messages, tools=tools, add_generation_prompt=add_generation_prompt).token_ids:
                 self.buffer.append(token)
+                time.sleep(0)  # lets another thread in, so that the fault shows each time
             return list(self.buffer)
 
 
