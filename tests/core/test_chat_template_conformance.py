@@ -1,0 +1,47 @@
+"""The chat-template backend with ``template_bridge=True`` under the conformance suite, on real tokenizers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+import real_tokenizers
+import shapes
+
+from rllm_renderer_core import resolve
+from rllm_renderer_core.testing import RendererConformance
+
+GONE = {
+    model: real_tokenizers.missing(model) for model in ("Qwen/Qwen3-8B", "zai-org/GLM-5", "meta-llama/Llama-3.2-3B-Instruct")
+}
+
+
+class ChatTemplate(RendererConformance):
+    model: ClassVar[str]
+    marker_text = "control"
+    examples = 12
+
+    @pytest.fixture
+    def renderer(self):
+        if GONE[self.model]:
+            pytest.skip(GONE[self.model])
+        return resolve(self.model, real_tokenizers.load(self.model), backend="chat-template", template_bridge=True)
+
+    def reference(self, messages, tools, add_generation_prompt):
+        tokenizer = real_tokenizers.load(self.model)
+        text_of = shapes.template_text(tokenizer)
+        return shapes.encode(tokenizer, text_of(messages, tools, add_generation_prompt))
+
+
+class TestQwen3(ChatTemplate):
+    model = "Qwen/Qwen3-8B"
+
+
+class TestGLM5(ChatTemplate):
+    model = "zai-org/GLM-5"
+
+
+class TestLlama32(ChatTemplate):
+    model = "meta-llama/Llama-3.2-3B-Instruct"
+    parallel_calls = False  # the template raises for two calls in a turn
+    reasoning = False
