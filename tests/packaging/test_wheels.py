@@ -1,0 +1,213 @@
+"""The wheels as a user gets them: what is in them, and what installing and uninstalling one changes, in a fresh venv.
+
+Wheels are built from copies of the source folders with the setuptools of this environment. The venv needs a package index
+for the dependencies of others; where there is none, its tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from email.parser import Parser
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = {"rllm-renderer-core": ROOT} | {
+    file.parent.name: file.parent for file in sorted(ROOT.glob("plugins/*/pyproject.toml"))
+}
+PLUGINS = [name for name in FOLDERS if name != "rllm-renderer-core"]
+SKIP = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist", "plugins", "tests", "docs", "benchmarks", ".*")
+MODEL = "Qwen/Qwen3-8B"
+
+
+def run(*command, check=True, **environment):
+    """A command in a clean environment: nothing of this source tree on its path."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "RLLM_RENDERER_"))}
+    env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "HF_HUB_OFFLINE": "1", **environment}
+    done = subprocess.run([*map(str, command)], cwd="/", env=env, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 or not check, f"{command}: {done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory):
+    """The folder of wheels, one a distribution."""
+    pytest.importorskip("setuptools", reason="not proved: setuptools, which builds the wheels, isn't installed")
+    base = tmp_path_factory.mktemp("wheels")
+    for name, folder in FOLDERS.items():
+        shutil.copytree(folder, base / "source" / name, ignore=SKIP)
+        arguments = ("--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", base / "wheels")
+        run(sys.executable, "-m", "pip", "wheel", *arguments, base / "source" / name)
+    return base / "wheels"
+
+
+def wheel_of(wheels, name):
+    (found,) = wheels.glob(f"{name.replace('-', '_')}-*.whl")
+    return found
+
+
+def metadata_of(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (file,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(file).decode())
+
+
+# What is in them
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_wheel_has_its_package_and_nothing_else(wheels, name):
+    package = name.replace("-", "_")
+    files = zipfile.ZipFile(wheel_of(wheels, name)).namelist()
+    assert f"{package}/py.typed" in files
+    assert {file.split("/")[0].split("-")[0] for file in files} == {package}
+    assert not [file for file in files if re.search(r"(^|/)(tests?|__pycache__)/|\.pyc$", file)]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_wheel_has_every_module_of_the_source(wheels, name):
+    package = name.replace("-", "_")
+    source = {file.relative_to(FOLDERS[name]).as_posix() for file in (FOLDERS[name] / package).rglob("*.py")}
+    assert source <= set(zipfile.ZipFile(wheel_of(wheels, name)).namelist())
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_metadata_is_complete(wheels, name):
+    about = metadata_of(wheel_of(wheels, name))
+    assert about["Name"] == name and about["License-Expression"] == "Apache-2.0" and about["Summary"]
+    assert len(about.get_payload()) > 200, "the README isn't the description"
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_a_plugin_has_its_entry_point_and_requires_the_core_within_a_major_version(wheels, name):
+    with zipfile.ZipFile(wheel_of(wheels, name)) as archive:
+        (file,) = (each for each in archive.namelist() if each.endswith("/entry_points.txt"))
+        assert "[rllm_renderer]" in archive.read(file).decode()
+    requires = metadata_of(wheel_of(wheels, name)).get_all("Requires-Dist", [])
+    (core,) = (each for each in requires if each.startswith("rllm-renderer-core"))
+    assert "<1" in core and ">=0.1" in core
+
+
+def test_the_core_requires_three_packages(wheels):
+    requires = metadata_of(wheel_of(wheels, "rllm-renderer-core")).get_all("Requires-Dist", [])
+    needed = {re.split(r"[<>=; ]", each)[0] for each in requires if "extra ==" not in each}
+    assert needed == {"pluggy", "importlib-metadata", "packaging"}
+
+
+def test_no_requirement_is_a_url(wheels):
+    for name in FOLDERS:
+        assert not [each for each in metadata_of(wheel_of(wheels, name)).get_all("Requires-Dist", []) if "@" in each]
+
+
+@pytest.mark.skipif("rllm-renderer-minimax-m3" not in FOLDERS, reason="the plugin isn't there")
+def test_the_hand_written_plugin_is_small_and_needs_the_core_alone(wheels):
+    wheel = wheel_of(wheels, "rllm-renderer-minimax-m3")
+    assert wheel.stat().st_size < 60_000
+    requires = metadata_of(wheel).get_all("Requires-Dist", [])
+    assert [each for each in requires if "extra ==" not in each and not each.startswith("rllm-renderer-core")] == []
+
+
+# What installing them changes
+
+
+class Venv:
+    def __init__(self, folder, wheels):
+        venv.create(folder, with_pip=True)
+        self.bin, self.wheels = folder / ("Scripts" if os.name == "nt" else "bin"), wheels
+
+    def pip(self, *arguments, check=True):
+        return run(self.bin / "python", "-m", "pip", *arguments, "--quiet", check=check)
+
+    def install(self, requirement):
+        self.pip("install", "--find-links", self.wheels, requirement)
+
+    def packages(self):
+        listed = run(self.bin / "python", "-m", "pip", "list", "--format=json").stdout
+        return {each["name"].lower().replace("_", "-") for each in json.loads(listed)}
+
+    def explain(self, model):
+        """The winner, and the whole table."""
+        text = run(self.bin / "rllm-renderer", "explain", model).stdout
+        winner = json.loads(run(self.bin / "rllm-renderer", "explain", model, "--json").stdout)["winner"]
+        return winner, text
+
+
+@pytest.fixture(scope="module")
+def fresh(wheels, tmp_path_factory):
+    """A venv with the core alone."""
+    made = Venv(tmp_path_factory.mktemp("venv") / "v", wheels)
+    probe = made.pip("download", "--no-deps", "--dest", wheels.parent / "probe", "pluggy", check=False)
+    if probe.returncode:
+        pytest.skip(f"not proved: no package index can be reached ({probe.stderr.strip().splitlines()[-1]})")
+    made.install("rllm-renderer-core")
+    return made
+
+
+@pytest.mark.slow
+class TestInFreshVenv:
+    """In this order: each test leaves the venv as the next one finds it."""
+
+    def test_the_core_brings_its_three_dependencies_and_what_they_need(self, fresh):
+        found = fresh.packages() - {"pip", "setuptools", "wheel"}
+        assert {"rllm-renderer-core", "pluggy", "importlib-metadata", "packaging"} <= found
+        assert len(found) <= 6, found
+
+    def test_the_core_alone_resolves_to_the_chat_template(self, fresh):
+        code = f"import rllm_renderer_core as r; print(r.select_backend({MODEL!r}))"
+        assert "chat-template" in run(fresh.bin / "python", "-c", code).stdout
+
+    def test_the_command_without_its_extra_says_how_to_install_it(self, fresh):
+        done = run(fresh.bin / "rllm-renderer", "plugins", check=False)
+        assert done.returncode != 0
+        (line,) = (done.stdout + done.stderr).strip().splitlines()
+        assert "rllm-renderer-core[cli]" in line
+
+    def test_with_the_command_the_core_alone_hints_at_prime(self, fresh):
+        fresh.install("rllm-renderer-core[cli]")
+        winner, text = fresh.explain(MODEL)
+        assert winner == "chat-template"
+        assert "not installed" in text and "pip install rllm-renderer-prime" in text
+
+    def test_the_hand_written_plugin_pulls_nothing_and_serves_its_model(self, fresh):
+        if "rllm-renderer-minimax-m3" not in FOLDERS:
+            pytest.skip("the plugin isn't there")
+        before = fresh.packages()
+        fresh.install("rllm-renderer-minimax-m3")
+        assert fresh.packages() - before == {"rllm-renderer-minimax-m3"}
+        assert fresh.explain("MiniMaxAI/MiniMax-M3")[0] == "minimax-m3"
+        assert fresh.explain(MODEL)[0] == "chat-template"
+
+    def test_installing_prime_makes_it_the_winner_and_uninstalling_undoes_it(self, fresh):
+        if "rllm-renderer-prime" not in FOLDERS:
+            pytest.skip("the plugin isn't there")
+        fresh.install("rllm-renderer-prime")
+        assert not fresh.packages() & {"torch", "transformers"}
+        winner, text = fresh.explain(MODEL)
+        assert winner == "prime", text
+        fresh.pip("uninstall", "-y", "rllm-renderer-prime")
+        winner, text = fresh.explain(MODEL)
+        assert winner == "chat-template"
+        assert "not installed" in text and "pip install rllm-renderer-prime" in text
+
+    def test_prime_without_its_upstream_is_said_to_be_broken_and_not_missing_row_39(self, fresh):
+        if "rllm-renderer-prime" not in FOLDERS:
+            pytest.skip("the plugin isn't there")
+        fresh.install("rllm-renderer-prime")
+        fresh.pip("uninstall", "-y", "renderers")
+        winner, text = fresh.explain(MODEL)
+        assert winner == "chat-template"
+        (line,) = (line for line in text.splitlines() if line.strip().startswith("prime"))
+        assert "not installed" not in line.split("renderers")[0] and "renderers" in line
+
+    def test_plugins_lists_what_is_installed(self, fresh):
+        listed = json.loads(run(fresh.bin / "rllm-renderer", "plugins", "--json").stdout)
+        text = json.dumps(listed)
+        assert "rllm-renderer-minimax-m3" in text and "rllm-renderer-tinker" in text
