@@ -243,6 +243,9 @@ class ResolvedRenderer:
         """Declines that need nothing of the format."""
         if not prompt:
             raise BridgeDeclined("the previous prompt is empty")
+        if not sampled:
+            # What was bridged before this ends with an opener: closing that turn would leave an empty one in the history.
+            raise BridgeDeclined("nothing was sampled since the previous prompt")
         if not new:
             raise BridgeDeclined("there is no new message")
         for index, message in enumerate(new):

@@ -134,8 +134,10 @@ def test_a_missing_close_is_synthesised_row_24(renderer):
     assert renderer.bridge_to_next_turn(P, C[:-1], NEW).token_ids == [*P, *C[:-1], END, *DELTA]
 
 
-def test_an_empty_completion_is_closed(renderer):
-    assert renderer.bridge_to_next_turn(P, [], NEW).token_ids == [*P, END, *DELTA]
+def test_case_17_an_empty_completion_is_declined_so_that_results_one_at_a_time_never_open_a_second_turn(renderer):
+    out = renderer.try_bridge(P, [], NEW)
+    assert isinstance(out, BridgeDeclined)
+    assert "nothing was sampled" in out.reason
 
 
 def test_ids_behind_the_close_that_are_not_the_next_turn_are_declined(renderer):
