@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 from rllm_renderer_core.contract import sampled_calls
@@ -17,7 +18,7 @@ from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 from .conversion import ToolDeclarations, to_upstream
 from .corrections import CORRECTIONS, INDEX, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
-from .parsing import CompletionParser
+from .parsing import CompletionParser, Format, ReasoningFrame
 from .recording import Part, recorded, split_opener, twin_of
 
 
@@ -66,13 +67,22 @@ class TinkerRenderer:
             UnsupportedContentError: Media that can't be carried.
         """
         parts = self._parts(messages, tools, add_generation_prompt)
-        ids, images = flat_ids((part.chunk for part in parts), self._placeholder, self.name)
+        ids: list[int] = []
         indices: list[int | None] = []
         mask: list[bool | None] = []
-        for part in parts:
-            size = len(flat_ids([part.chunk], self._placeholder, self.name)[0])
-            indices += [part.index] * size
-            mask += [part.message is not None and part.message["role"] == "assistant" and not part.is_header] * size
+        images = False
+        for spoken, group in groupby(parts, key=lambda part: part.message):
+            together = list(group)
+            pieces = [flat_ids([part.chunk], self._placeholder, self.name) for part in together]
+            images = images or any(image for _, image in pieces)
+            own = [token for piece, _ in pieces for token in piece]
+            ids += own
+            indices += [together[0].index] * len(own)
+            given = len(own)
+            if spoken is not None and spoken["role"] == "assistant":
+                header = sum(len(piece) for part, (piece, _) in zip(together, pieces, strict=True) if part.is_header)
+                given = max(header, _common(own, self._opener))
+            mask += [False] * given + [True] * (len(own) - given)
         return RenderedTokens(ids, indices, mask, _model_input(parts) if images else None)
 
     def render_ids(
@@ -103,10 +113,35 @@ class TinkerRenderer:
         numbered = [{**message, INDEX: index} for index, message in enumerate(messages)]
         if not self.supports_media:
             refuse_media(numbered, self.name)
+        self._refuse_calls(numbered)
         ready = rewritten(numbered, self._rows)
         if tools:
             ready = self._declared(ready, tools)
         return to_upstream(finished(ready, self._rows), self.name)
+
+    def _refuse_calls(self, messages: Sequence[dict[str, Any]]) -> None:
+        """Upstream drops the calls of some formats without a word; a conversation with them would be another one."""
+        for message in messages:
+            if (message.get("tool_calls") or message["role"] == "tool") and not self._shows_calls:
+                where = f"message {message[INDEX]} ({message['role']})"
+                raise UnsupportedToolsError(
+                    f"{where}: renderer {self.name!r} has no tool calls and results upstream",
+                    fix="leave them out, or choose another renderer= or backend=",
+                    index=message[INDEX],
+                )
+
+    @cached_property
+    def _shows_calls(self) -> bool:
+        call = {"type": "function", "function": {"name": "probe", "arguments": "{}"}}
+        turn = {"role": "assistant", "content": "ping", INDEX: 1}
+        opening = {"role": "user", "content": "ping", INDEX: 0}
+        with_call, without = (
+            self._plain.build_generation_prompt(
+                to_upstream(finished(rewritten([opening, each], self._rows), self._rows), self.name)
+            ).to_ints()
+            for each in ({**turn, "tool_calls": [call]}, turn)
+        )
+        return bool(with_call != without)
 
     def _declared(self, messages: list[dict[str, Any]], tools: Sequence[Any]) -> list[dict[str, Any]]:
         """The messages with the tools declared before them, a leading system text folded in."""
@@ -133,7 +168,30 @@ class TinkerRenderer:
 
     @cached_property
     def _parser(self) -> CompletionParser:
-        return CompletionParser(self.upstream, self._tokenizer, self._stop_ids, self._stop_strings, self._opener)
+        size = max([len(self._tokenizer), *(token + 1 for token in self._control)])
+        stops = frozenset(self._stop_ids)
+        return CompletionParser(
+            self.upstream,
+            self._tokenizer,
+            Format(stops, tuple(self._stop_strings), tuple(self._opener), self._reasoning_frame(), size),
+        )
+
+    def _reasoning_frame(self) -> ReasoningFrame | None:
+        """Whether newlines belong to the frame shows in a turn that reasoned, or in the opener."""
+        if not self.reasoning_ids:
+            return None
+        opening, closing = self.reasoning_ids
+        shown = self._opener
+        try:
+            turn = {"role": "assistant", "content": "omega", "reasoning_content": "alpha"}
+            ids = self.render_ids([{"role": "user", "content": "ping"}, turn])
+            shown = ids if opening in ids and closing in ids else shown
+        except Exception:  # a format that has no reasoning in its history
+            pass
+        behind_opening, behind_closing = (
+            self._tokenizer.decode(shown[shown.index(marker) + 1 :]) if marker in shown else "" for marker in (opening, closing)
+        )
+        return ReasoningFrame(opening, closing, behind_opening.startswith("\n"), behind_closing.startswith("\n"))
 
     @cached_property
     def _opener(self) -> list[int]:
@@ -179,6 +237,10 @@ class TinkerRenderer:
     def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
         wanted = tools if all(row.tools_in_bridge for row in self._rows) else None
         return self.render_ids(messages, tools=wanted, add_generation_prompt=True)
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    return next((at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its), min(len(one), len(other)))
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def models() -> frozenset[str]:
     """All model names that are listed, as ``organization/name``."""
     from tinker_cookbook import model_info
 
-    found = set()
+    found: set[str] = set()
     for key, get in vars(model_info).items():
         if key.startswith("get_") and key.endswith("_info"):
             found.update(f"{attributes.organization}/{name}" for name, attributes in get().items())

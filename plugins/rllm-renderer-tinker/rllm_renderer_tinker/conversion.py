@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_core.errors import UnsupportedToolsError
+from rllm_renderer_core.errors import ToolError, UnsupportedToolsError
 
 from .corrections import INDEX
 from .images import image_part
@@ -49,6 +49,9 @@ def _call(call: dict[str, Any]) -> Any:
     return ToolCall(function=body, id=call.get("id"))
 
 
+PROBE: dict[str, Any] = {"name": "probe", "description": "d", "parameters": {"type": "object", "properties": {}}}
+
+
 class ToolDeclarations:
     """How this upstream renderer wants tools: as OpenAI's wrapper, or the bare function.
 
@@ -56,8 +59,6 @@ class ToolDeclarations:
     some print it as it is, and those that write a syntax of their own read the bare function's keys. Which of them this
     one is shows when it is handed one bare function: printed as it is means that it wants the wrapper.
     """
-
-    _PROBE: dict[str, Any] = {"name": "probe", "description": "d", "parameters": {"type": "object", "properties": {}}}
 
     def __init__(self, upstream: Any, name: str) -> None:
         self._upstream = upstream
@@ -76,13 +77,20 @@ class ToolDeclarations:
         return [_with_plain_unicode(message, tools) for message in self._declare(handed, system)]
 
     def _prints_as_handed(self) -> bool:
-        printed = "".join(str(message["content"]) for message in self._declare([dict(self._PROBE)], ""))
+        printed = "".join(str(message["content"]) for message in self._declare([dict(PROBE)], ""))
         lines = [line.strip() for line in printed.splitlines()]
-        return json.dumps(self._PROBE) in lines
+        return json.dumps(PROBE) in lines
 
     def _declare(self, handed: list[dict[str, Any]], system: str) -> list[dict[str, Any]]:
         try:
             return [dict(message) for message in self._upstream.create_conversation_prefix_with_tools(handed, system)]
+        except KeyError as error:
+            index = next((at for at, tool in enumerate(handed) if error.args[0] not in tool), None)
+            raise ToolError(
+                f"tool {index}: renderer {self._name!r} can't declare a function without {error.args[0]!r}",
+                fix=f"add {error.args[0]!r} to it",
+                index=index,
+            ) from error
         except NotImplementedError as error:
             raise UnsupportedToolsError(
                 f"renderer {self._name!r} has no tool declarations upstream: {error or 'not implemented'}",

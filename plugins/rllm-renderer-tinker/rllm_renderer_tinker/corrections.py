@@ -108,10 +108,11 @@ def nemotron_turns(*, preserved: bool) -> Rewrite:
 
     def rewrite(messages: Messages) -> Messages:
         query = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=-1)
-        return [
-            turns.nemotron3(message, preserved or index > query) if message["role"] == "assistant" and _is_text(message) else message
-            for index, message in enumerate(messages)
-        ]
+        out = []
+        for index, message in enumerate(messages):
+            ours = message["role"] == "assistant" and _is_text(message)
+            out.append(turns.nemotron3(message, preserved or index > query) if ours else message)
+        return out
 
     return rewrite
 
@@ -168,6 +169,11 @@ def name_results(name: str, **missing: str) -> Rewrite:
     return rewrite
 
 
+def drop_reasoning(messages: Messages) -> Messages:
+    """No reasoning in any message."""
+    return [{key: value for key, value in m.items() if key != "reasoning_content"} for m in messages]
+
+
 def drop_answered_reasoning(messages: Messages) -> Messages:
     """Reasoning goes once a final answer follows it, in its own turn or later; the last message keeps its own."""
     finals = [i for i, m in enumerate(messages) if m["role"] == "assistant" and not m.get("tool_calls")]
@@ -178,6 +184,11 @@ def drop_answered_reasoning(messages: Messages) -> Messages:
         else m
         for index, m in enumerate(messages)
     ]
+
+
+def leading_developer(messages: Messages) -> Messages:
+    """A developer message at the start as a system message."""
+    return [{**m, "role": "system"} if i == 0 and m["role"] == "developer" else m for i, m in enumerate(messages)]
 
 
 def without_harmony_system(messages: Messages) -> Messages:
@@ -219,6 +230,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("nemotron3", "nemotron3_ultra"), "puts parallel results into one turn", QWEN_RESULTS),
     Correction(("nemotron3",), "trims no user's text", finish=as_parts("user", "system", "tool"), but=("_low_thinking",)),
     Correction(("llama3",), "trims every text", trim("user", "system", "assistant")),
+    Correction(("llama3",), "has no reasoning", drop_reasoning),
     Correction(("qwen3",), "keeps reasoning behind the last query; no newline before lone calls", spoken(turns.qwen3)),
     Correction(("qwen3_instruct",), "puts no newline before calls without text", spoken(turns.qwen3_instruct)),
     Correction(("qwen3_5",), "keeps reasoning behind the last query", spoken(turns.qwen3_5), but=PRESERVED),
@@ -227,6 +239,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("nemotron3",), "prints arguments unescaped", nemotron_turns(preserved=False), but=PRESERVED),
     Correction(("nemotron3",), "prints arguments unescaped", nemotron_turns(preserved=True), only=PRESERVED),
     Correction(("deepseekv3",), "collects system texts at the start", collect_systems),
+    Correction(("gpt_oss",), "reads a leading developer message like a system message", leading_developer),
     Correction(("gpt_oss",), "drops reasoning that an answer follows", drop_answered_reasoning),
     Correction(("gpt_oss",), "prints declarations with their brace on the first line", finish=harmony_braces),
     Correction(("gpt_oss",), "names the channel of tools in its one system message", finish=without_harmony_system,
@@ -234,7 +247,8 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("gpt_oss",), "has a system message besides the developer's", only=EFFORTS,
                attributes={"_warn_if_user_system_message": _say_nothing}),
     Correction(("gpt_oss",), "knows results by a name", name_results("unknown")),
-    Correction(("kimi_k2", "kimi_k25", "kimi_k26"), "knows results by name and id", name_results("tool", tool_call_id=_Blank())),
+    Correction(("kimi_k2", "kimi_k25", "kimi_k26"), "knows results by name and id",
+               name_results("tool", tool_call_id=_Blank())),
     Correction(("kimi_k26",), "adds no system text of its own", finish=only_given_system,
                attributes={"_ensure_system_message": _as_given}),
     Correction(("deepseekv3",), "closes a turn of calls", spoken(turns.deepseek_v3_1)),

@@ -26,7 +26,9 @@ def image_part(part: dict[str, Any], name: str, index: int | None, role: str) ->
         image = image.get("url")
     where = f"message {index} ({role})"
     if image is None:
-        raise UnsupportedContentError(f"{where}: renderer {name!r} can't carry {kind} content", fix="remove the part", index=index)
+        raise UnsupportedContentError(
+            f"{where}: renderer {name!r} can't carry {kind} content", fix="remove the part", index=index
+        )
     if isinstance(image, str) and not image.startswith("data:"):
         raise UnsupportedContentError(
             f"{where}: an image must be a PIL image or a data: URI; nothing is fetched while rendering",

@@ -22,7 +22,7 @@ def tojson(value: Any) -> str:
 def qwen3(message: Message, current: bool, last: bool) -> str:
     """Qwen3: reasoning is shown behind the last query, where there is some or the turn is the last one."""
     content: str = message["content"]
-    reasoning = message.get("reasoning_content", "")
+    reasoning: str = message.get("reasoning_content", "")
     if current and (last or reasoning):
         before = "<think>\n" + reasoning.strip("\n") + "\n</think>\n\n" + content.lstrip("\n")
     else:
@@ -107,7 +107,9 @@ def _xml_call(call: dict[str, Any], scalars: Callable[[Any], str] = str) -> str:
     function = call["function"]
 
     def printed(value: Any) -> str:
-        return value if isinstance(value, str) else tojson(value) if isinstance(value, (dict, list)) else scalars(value)
+        if isinstance(value, str):
+            return value
+        return tojson(value) if isinstance(value, (dict, list)) else scalars(value)
 
     parameters = "".join(
         f"<parameter={name}>\n{printed(value)}\n</parameter>\n"

@@ -1,0 +1,151 @@
+"""What tinker's renderers are compared with: for each a model, its official template, and more histories than the nine shapes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import real_tokenizers
+import shapes
+
+
+@dataclass(frozen=True)
+class Case:
+    """A renderer on the model that it is compared on, with the variables of its template."""
+
+    renderer: str
+    model: str
+    variables: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.renderer} on {self.model.split('/')[1]}"
+
+
+NANO = "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"
+SUPER = "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16"
+CASES = [
+    Case("qwen3", "Qwen/Qwen3-8B"),
+    Case("qwen3_disable_thinking", "Qwen/Qwen3-8B", {"enable_thinking": False}),
+    Case("qwen3_instruct", "Qwen/Qwen3-4B-Instruct-2507"),
+    Case("qwen3_5", "Qwen/Qwen3.5-9B"),
+    Case("qwen3_5_disable_thinking", "Qwen/Qwen3.5-9B", {"enable_thinking": False}),
+    Case("qwen3_8_xhigh_reasoning", "Qwen/Qwen3.8-27B"),
+    Case("deepseekv3", "deepseek-ai/DeepSeek-V3.1"),
+    Case("deepseekv3_thinking", "deepseek-ai/DeepSeek-V3.1", {"thinking": True}),
+    Case("llama3", "meta-llama/Llama-3.1-8B-Instruct"),
+    Case("gpt_oss_medium_reasoning", "openai/gpt-oss-20b"),
+    Case("gpt_oss_no_sysprompt", "openai/gpt-oss-20b"),
+    Case("kimi_k26", "moonshotai/Kimi-K2.6"),
+    Case("nemotron3", NANO),
+    Case("nemotron3", SUPER),
+]
+"""Renderers with an official template that can be had offline. GLM-5.3's and DeepSeek-V4.1's can't."""
+
+REASONED = {"role": "assistant", "content": "Two.", "reasoning_content": "One and one."}
+REASONED_CALL = {**shapes.ONE_CALL, "reasoning_content": "I look."}
+TEXT_AND_CALL = {**shapes.ONE_CALL, "content": "I look it up."}
+ARGUMENTS = {"q": "Größe 日本", "deep": True, "n": 3, "x": None, "l": ["é", 1], "o": {"a": "ü"}}
+CALL_WITH_ALL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"id": "functions.look:0", "type": "function", "function": {"name": "look", "arguments": json.dumps(ARGUMENTS, ensure_ascii=False)}}],
+}
+
+HISTORIES: dict[str, list[dict[str, Any]]] = {
+    "no system": [shapes.user("ping")],
+    "system alone and user": [*shapes.OPENING],
+    "reasoned turn, then user": [*shapes.OPENING, REASONED, shapes.user("And three?")],
+    "empty reasoning, then user": [*shapes.OPENING, {**REASONED, "reasoning_content": ""}, shapes.user("And three?")],
+    "reasoned call and result": [*shapes.OPENING, REASONED_CALL, shapes.ONE],
+    "reasoned call, result, answer, user": [*shapes.OPENING, REASONED_CALL, shapes.ONE, REASONED, shapes.user("Sure?")],
+    "text beside a call": [*shapes.OPENING, TEXT_AND_CALL, shapes.ONE],
+    "reasoned text beside a call": [*shapes.OPENING, {**TEXT_AND_CALL, "reasoning_content": "I look."}, shapes.ONE],
+    "all kinds of arguments": [*shapes.OPENING, CALL_WITH_ALL, shapes.ONE],
+    "two reasoned calls in a row": [*shapes.OPENING, REASONED_CALL, shapes.ONE, REASONED_CALL, shapes.ONE],
+    "white space at the edges": [shapes.user(" ping "), {"role": "assistant", "content": " pong \n"}, shapes.user("\n ")],
+}
+"""Conversations besides those of the shapes, each ending where an assistant would speak."""
+
+CLOSED: dict[str, list[dict[str, Any]]] = {
+    "ends in text": [*shapes.OPENING, shapes.TEXT],
+    "ends in a reasoned turn": [*shapes.OPENING, REASONED],
+    "ends in a call": [*shapes.OPENING, REASONED_CALL],
+    "ends in an answer to a result": [*shapes.OPENING, REASONED_CALL, shapes.ONE, REASONED],
+}
+"""Conversations that end in an assistant's turn, rendered without an opener."""
+
+
+@functools.cache
+def tokenizer(model: str) -> Any:
+    return real_tokenizers.load(model)
+
+
+def reference(case: Case) -> shapes.TextOf:
+    """The official text of a conversation; harmony's where the template differs from what serves (see ``harmony``)."""
+    loaded = tokenizer(case.model)
+    text_of = shapes.template_text(loaded, **case.variables)
+    if case.model.startswith("openai/"):
+        return _harmony(text_of)
+    if case.model.startswith("moonshotai/"):
+        return _with_typescript(loaded, case.variables)
+    return text_of
+
+
+def _harmony(text_of: shapes.TextOf) -> shapes.TextOf:
+    """The template quotes results and leaves ``<|constrain|>`` out; harmony, which serves gpt-oss, does neither."""
+
+    def render(messages: list[dict[str, Any]], tools: Any, opener: bool) -> str:
+        if any(message["role"] == "system" for message in messages[1:]):
+            raise ValueError("the template drops a later system message")
+        if any(len(message.get("tool_calls", ())) > 1 for message in messages):
+            raise ValueError("the template prints one call")
+        messages = [{("thinking" if k == "reasoning_content" and v else k): v for k, v in m.items()} for m in messages]
+        text = text_of(messages, tools, opener)
+        text = text.replace("<|channel|>commentary json<|message|>", "<|channel|>commentary <|constrain|>json<|message|>")
+        return re.sub(
+            r"(<\|start\|>functions\.\w+ to=assistant<\|channel\|>commentary<\|message\|>)(\".*?\")(?=<\|end\|>)",
+            lambda found: found.group(1) + json.loads(found.group(2)),
+            text,
+        )
+
+    return render
+
+
+def _with_typescript(loaded: Any, variables: dict[str, Any]) -> shapes.TextOf:
+    """Kimi's own tokenizer class hands the template its tools as TypeScript; its encoder is upstream's."""
+
+    def render(messages: list[dict[str, Any]], tools: Any, opener: bool) -> str:
+        extra: dict[str, Any] = {}
+        if tools:
+            from tinker_cookbook.renderers.kimi_k2_5_tool_declaration_ts import encode_tools_to_typescript_style
+
+            extra["tools_ts_str"] = encode_tools_to_typescript_style(tools)
+        return shapes.template_text(loaded, **variables, **extra)(messages, tools, opener)
+
+    return render
+
+
+def expected_ids(case: Case, messages: list[dict[str, Any]], tools: Any, opener: bool) -> list[int] | None:
+    """The official ids, ``None`` where the template refuses the conversation."""
+    try:
+        text = reference(case)(messages, tools, opener)
+    except Exception:
+        return None
+    return shapes.encode(tokenizer(case.model), text)
+
+
+def conversations() -> list[tuple[str, list[dict[str, Any]], bool]]:
+    """Name, messages and whether to end with the opener, for all shapes and histories."""
+    out = []
+    for shape in shapes.SHAPES:
+        out.append((shape.name, [*shapes.OPENING, shape.assistant, *shape.new], True))
+    out += [(name, messages, True) for name, messages in HISTORIES.items()]
+    out += [(f"{name}, no opener", messages, False) for name, messages, _ in list(out)]
+    return out + [(name, messages, False) for name, messages in CLOSED.items()]
+
+
+Resolve = Callable[[Case], Any]
