@@ -1,0 +1,101 @@
+"""DeepSeek-V4: results in the order of their calls, and what the cookbook merges is still attributed.
+
+Source: ``encoding_dsv4.py`` of DeepSeek-V4-Flash, which merges results and user messages into one turn and sorts the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rllm_renderer_tinker.adapter import TinkerRenderer
+from rllm_renderer_tinker.corrections import INDEX, MERGED
+
+from rllm_renderer_core.contract import sampled_calls
+from rllm_renderer_core.errors import BridgeDeclined
+from rllm_renderer_core.pairing import Call, calls_of, results_in
+from rllm_renderer_core.types import Message, RenderedTokens
+
+_ONE_TURN = ("user", "tool")
+
+
+class Numbered:
+    """In front of the cookbook's renderers, which merge messages into new ones without our numbers."""
+
+    def _preprocess(self, messages: list[Any]) -> list[Any]:
+        out: list[Any] = super()._preprocess(messages)  # type: ignore[misc]
+        runs: list[list[Any]] = []
+        for message in messages:
+            if runs and message["role"] in _ONE_TURN and runs[-1][-1]["role"] in _ONE_TURN:
+                runs[-1].append(message)
+            else:
+                runs.append([message])
+        for message, run in zip(out, runs, strict=True):
+            message[INDEX] = run[0].get(INDEX, -1)
+            if len(run) > 1:
+                message[MERGED] = len(run)
+        return out
+
+
+class DeepSeekV4Renderer(TinkerRenderer):
+    """The adapter over the cookbook's DeepSeek-V4, whose calls carry no ids."""
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | None:
+        """The seam's bridge, with the results in the order of their calls.
+
+        Raises:
+            BridgeDeclined: Several results that can't be paired with their calls for certain.
+        """
+        if len(results_in(new_messages)) > 1:
+            if previous_message is not None:
+                calls = calls_of(previous_message)
+            else:
+                calls = sampled_calls(self.parse_response(previous_completion_ids, tools=tools))
+            new_messages, previous_message = _ordered(list(new_messages), calls)
+        return super().bridge_to_next_turn(
+            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
+        )
+
+
+def _ordered(messages: list[Message], calls: Sequence[Call]) -> tuple[list[Message], Message]:
+    """The messages with their results in the order of their calls, and a turn of those calls."""
+    at = results_in(messages)
+    ids = [messages[index].get("tool_call_id") for index in at]
+    known: list[Any] = [call_id for _, call_id in calls]
+    order = _places(ids, known) or _places([messages[index].get("name") for index in at], [name for name, _ in calls])
+    if order is None or None in ids or len(set(ids)) < len(ids):
+        raise BridgeDeclined(
+            f"the format orders results by call, and {len(at)} results can't be paired for certain with the {len(calls)} calls "
+            "of the completion, which carry no ids",
+            fix="pass previous_message (Rollout does), and results with the ids of their calls",
+        )
+    out = list(messages)
+    for index, (_, result) in zip(
+        at, sorted(zip(order, (messages[index] for index in at), strict=True), key=_first), strict=True
+    ):
+        out[index] = result
+    answered = dict(zip(order, ids, strict=True))
+    made_up = [
+        {"id": answered.get(place, f"unanswered_{place}"), "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for place, (name, _) in enumerate(calls)
+    ]
+    return out, {"role": "assistant", "content": "", "tool_calls": made_up}
+
+
+def _first(pair: tuple[int, Message]) -> int:
+    return pair[0]
+
+
+def _places(results: Sequence[Any], calls: Sequence[Any]) -> list[int] | None:
+    """Each result's place among the calls, by ids or by names that no two share; ``None`` where that isn't certain."""
+    if None in calls or len(set(calls)) < len(calls) or len(set(results)) < len(results) or not set(results) <= set(calls):
+        return None
+    return [calls.index(each) for each in results]

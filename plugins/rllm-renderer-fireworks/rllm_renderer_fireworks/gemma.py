@@ -1,0 +1,212 @@
+"""Gemma 4, after the chat_template.jinja of gemma-4-E2B-it: ``null`` in arguments, calls read, E2B's opener, attribution."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rllm_renderer_tinker.adapter import TinkerRenderer
+
+from rllm_renderer_core.pairing import results_in
+from rllm_renderer_core.types import Message, RenderedTokens, ToolCallStatus
+
+_RESPONSE = ("<|tool_response>", "<tool_response|>")
+_QUOTE = '<|"|>'
+_THOUGHT = "<|channel>"
+_KEY = re.compile(r"[^:{}\[\],]*")
+_WORDS = {"true": True, "false": False, "null": None, "None": None}
+
+
+class _Null:
+    """Stands for ``None`` in arguments: the template writes ``null``, the cookbook whatever ``str`` gives."""
+
+    def __str__(self) -> str:
+        return "null"
+
+
+def _with_null(value: Any) -> Any:
+    if value is None:
+        return _Null()
+    if isinstance(value, dict):
+        return {key: _with_null(each) for key, each in value.items()}
+    return [_with_null(each) for each in value] if isinstance(value, list) else value
+
+
+class Gemma:
+    """In front of the cookbook's ``gemma4`` and ``gemma4_thinking``."""
+
+    def render_message(self, message: Any, ctx: Any) -> Any:
+        """Calls with their arguments parsed, so that ``null`` can be written."""
+        if message.get("tool_calls"):
+            message = {**message, "tool_calls": [_plain(call) for call in message["tool_calls"]]}
+        return super().render_message(message, ctx)  # type: ignore[misc]
+
+    def parse_response(self, response: list[int]) -> tuple[Any, Any]:
+        """Upstream's message with calls as tinker's ``ToolCall``, their arguments as JSON text."""
+        from tinker_cookbook.renderers.base import ToolCall, UnparsedToolCall
+
+        message, termination = super().parse_response(response)  # type: ignore[misc]
+        calls, unparsed = [], []
+        for call in message.pop("tool_calls", ()):
+            try:
+                arguments = json.dumps(parse_arguments(call["arguments"]), ensure_ascii=False)
+            except ValueError as error:
+                text = f"<|tool_call>call:{call['name']}{{{call['arguments']}}}<tool_call|>"
+                unparsed.append(UnparsedToolCall(raw_text=text, error=str(error)))
+                continue
+            calls.append(ToolCall(function=ToolCall.FunctionBody(name=call["name"], arguments=arguments)))
+        if calls:
+            message["tool_calls"] = calls
+        if unparsed:
+            message["unparsed_tool_calls"] = unparsed
+        return message, termination
+
+
+class NoEmptyThought:
+    """E2B and E4B open a turn with the role alone, also where they aren't to think."""
+
+    tokenizer: Any
+
+    def _get_generation_suffix(self, role: Any, ctx: Any) -> list[int]:
+        ids: list[int] = super()._get_generation_suffix(role, ctx)  # type: ignore[misc]
+        [opened] = self.tokenizer.encode(_THOUGHT, add_special_tokens=False)
+        return ids[: ids.index(opened)] if opened in ids else ids
+
+
+class Gemma4Renderer(TinkerRenderer):
+    """The adapter over the cookbook's Gemma 4, which renders results as part of the turn that called them."""
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RenderedTokens:
+        """As the adapter's, with the results told apart from the assistant's own ids."""
+        out = super().render(messages, tools=tools, add_generation_prompt=add_generation_prompt)
+        results = _answered(messages)
+        if not results or out.message_indices is None or out.sampled_mask is None:
+            return out
+        opened, closed = (self._tokenizer.encode(text, add_special_tokens=False)[-1] for text in _RESPONSE)
+        starts = [at for at, token in enumerate(out.token_ids) if token == opened]
+        ends = [at for at, token in enumerate(out.token_ids) if token == closed]
+        if len(starts) < len(results) or len(ends) != len(results):  # text of a message has such markers
+            return RenderedTokens(out.token_ids, None, None, out.multi_modal_data)
+        indices, mask = list(out.message_indices), list(out.sampled_mask)
+        for index, start, end in zip(results, starts, ends, strict=False):
+            # The opener of the first result is the stop that the model samples behind its calls.
+            first = start + 1 if messages[index - 1]["role"] == "assistant" else start
+            for at in range(first, end + 1):
+                indices[at], mask[at] = index, False
+        return RenderedTokens(out.token_ids, indices, mask, out.multi_modal_data)
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | None:
+        """The seam's bridge. The format moves text beside calls behind their results; the completion tells whether it has any.
+
+        Raises:
+            BridgeDeclined: With the reason.
+        """
+        if previous_message is None and results_in(new_messages):
+            parsed = self.parse_response(previous_completion_ids, tools=tools)
+            if parsed.tool_calls and all(call.status is ToolCallStatus.OK for call in parsed.tool_calls):
+                previous_message = parsed.to_message()
+        return super().bridge_to_next_turn(
+            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
+        )
+
+
+def _answered(messages: Sequence[Message]) -> list[int]:
+    """Indices of results behind calls; the template leaves others out."""
+    out, calls = [], False
+    for index, message in enumerate(messages):
+        if message["role"] == "tool":
+            out += [index] * calls
+        else:
+            calls = bool(message.get("tool_calls"))
+    return out
+
+
+def _plain(call: Any) -> dict[str, Any]:
+    """A call with its arguments as a mapping."""
+    function = (
+        call["function"] if isinstance(call, dict) else {"name": call.function.name, "arguments": call.function.arguments}
+    )
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        arguments = json.loads(arguments)
+    identity = call.get("id") if isinstance(call, dict) else call.id
+    return {"id": identity, "function": {"name": function["name"], "arguments": _with_null(arguments)}}
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Arguments as Gemma 4 writes them, ``q:<|"|>tea<|"|>,deep:true``, as a mapping.
+
+    Raises:
+        ValueError: With the position, where the text isn't of that form.
+    """
+    value, at = _mapping(text, 0, end="")
+    if at != len(text):
+        raise ValueError(f"arguments end at character {at} of {len(text)}")
+    return value
+
+
+def _mapping(text: str, at: int, end: str) -> tuple[dict[str, Any], int]:
+    out: dict[str, Any] = {}
+    while at < len(text) and not (end and text.startswith(end, at)):
+        if text.startswith(_QUOTE, at):
+            key, at = _string(text, at)
+        else:
+            found = _KEY.match(text, at)
+            key = found.group().strip() if found else ""
+            at += len(found.group()) if found else 0
+        if not key or not text.startswith(":", at):
+            raise ValueError(f"no key and colon at character {at}")
+        out[key], at = _value(text, at + 1)
+        at = _behind_comma(text, at, end)
+    return out, at
+
+
+def _sequence(text: str, at: int) -> tuple[list[Any], int]:
+    out: list[Any] = []
+    while at < len(text) and not text.startswith("]", at):
+        value, at = _value(text, at)
+        out.append(value)
+        at = _behind_comma(text, at, "]")
+    return out, at
+
+
+def _behind_comma(text: str, at: int, end: str) -> int:
+    if text.startswith(",", at):
+        return at + 1
+    if at < len(text) and not (end and text.startswith(end, at)):
+        raise ValueError(f"no comma at character {at}")
+    return at
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    if text.startswith(_QUOTE, at):
+        return _string(text, at)
+    for opening, closing in (("{", "}"), ("[", "]")):
+        if text.startswith(opening, at):
+            inner, at = _mapping(text, at + 1, "}") if opening == "{" else _sequence(text, at + 1)
+            if not text.startswith(closing, at):
+                raise ValueError(f"no {closing!r} at character {at}")
+            return inner, at + 1
+    end = next((i for i in range(at, len(text)) if text[i] in ",}]"), len(text))
+    word = text[at:end].strip()
+    return (_WORDS[word] if word in _WORDS else json.loads(word)), end
+
+
+def _string(text: str, at: int) -> tuple[str, int]:
+    start = at + len(_QUOTE)
+    end = text.find(_QUOTE, start)
+    if end < 0:
+        raise ValueError(f"the text at character {at} has no end")
+    return text[start:end], end + len(_QUOTE)

@@ -1,0 +1,34 @@
+"""Assistant turns of Qwen3.6 and 3.8 as their chat_template.jinja write them, and 3.8's form without thinking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rllm_renderer_tinker import turns
+
+
+class NoThinking:
+    """In front of the cookbook's ``qwen3_8``: the template keeps old reasoning here too; the cookbook's variant drops it."""
+
+    _qwen3_8_enable_thinking = False
+    tokenizer: Any
+
+    def _get_generation_suffix(self, role: Any, ctx: Any) -> list[int]:
+        """The opener with a thought that is closed and empty."""
+        ids: list[int] = super()._get_generation_suffix(role, ctx)  # type: ignore[misc]
+        [opened] = self.tokenizer.encode("<think>", add_special_tokens=False)
+        if opened not in ids:
+            return ids
+        thought = self.tokenizer.encode("<think>\n\n</think>\n\n", add_special_tokens=False)
+        return [*ids[: ids.index(opened)], *thought]
+
+
+def turn(message: dict[str, Any], current: bool, last: bool) -> str:
+    """An assistant turn of Qwen3.6: a thought, be it empty, in each turn behind the last query; arguments as JSON."""
+    thought = f"<think>\n{message.get('reasoning_content', '').strip()}\n</think>\n\n" if current else ""
+    return thought + turns.qwen3_8(message, current, last)
+
+
+def preserved_turn(message: dict[str, Any], current: bool, last: bool) -> str:
+    """The same with ``preserve_thinking``, which is Qwen3.8's default: a thought in every turn."""
+    return turn(message, True, last)
