@@ -108,9 +108,12 @@ def explanation(
     found: Sequence[Plugin],
     winner: str | None,
     reason: str,
+    detected: Coverage | None = None,
 ) -> Explanation:
+    """The table of verdicts. ``detected`` is the winner's coverage, where the chat template decided and not the name."""
     query = request.query(tokenizer)
-    verdicts = [_verdict(each, query) for each in sorted(registered, key=lambda r: (-r.backend.priority, r.backend.name))]
+    ordered = sorted(registered, key=lambda each: (-each.backend.priority, each.backend.name))
+    verdicts = [_verdict(each, query, detected if each.backend.name == winner else None) for each in ordered]
     for plugin in found:
         if plugin.error is not None:
             text, fix = str(plugin.error).splitlines()[0], plugin.error.fix or ""
@@ -120,10 +123,10 @@ def explanation(
     return Explanation(request.model, winner, tuple(verdicts), reason)
 
 
-def _verdict(each: Registered, query: Query) -> Verdict:
+def _verdict(each: Registered, query: Query, detected: Coverage | None) -> Verdict:
     base = (each.backend.name, each.distribution, each.version, each.backend.priority)
     try:
-        answer = ask(each, query)
+        answer = detected or ask(each, query)
     except PluginError as error:
         return Verdict(*base, "broken", reason=str(error).splitlines()[0], fix=error.fix or "")
     if isinstance(answer, Coverage):

@@ -135,8 +135,19 @@ class Backend:
         return ()
 
     def candidates(self, query: Query) -> Iterable[Coverage]:
-        """Coverages to try by token parity on a tokenizer whose name nobody knows; best guess first."""
+        """Coverages to try by token parity on a tokenizer whose name nobody knows; best guess first.
+
+        The core asks for each by its name, as ``resolve(renderer=...)`` would: what can't be named can't be pinned.
+        """
         return ()
+
+    def deviations(self, coverage: Coverage) -> Mapping[str, str]:
+        """Where this renderer differs from the model's chat template on purpose: names or tags of probes, and why.
+
+        Both are in ``rllm_renderer_core.probes``. Such a difference is listed as documented, and is no warning and no error; a
+        renderer that has one on a probe still isn't equal to the template, and is never found by parity there.
+        """
+        return {}
 
 
 hookspec = pluggy.HookspecMarker(GROUP)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict
 
 from .discovery import Registered
 from .errors import NoBackendError, OptionError, PinMismatchError
-from .plugin import Match, Query
+from .plugin import Backend, Coverage, Match, Query
 from .resolution import Resolution
 
 SPELLINGS = ("renderer", "renderer_family", "renderer_name")
@@ -23,7 +23,13 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Options that ids may depend on, with their defaults: those that a ``Resolution`` records."""
 
-CHOICES = {"thinking": (None, True, False), "thinking_retention": ("all", "tool_cycle"), "marker_text": ("allow", "error")}
+CHOICES = {
+    "thinking": (None, True, False),
+    "thinking_retention": ("all", "tool_cycle"),
+    "marker_text": ("allow", "error"),
+    "parity": ("warn", "error", "off"),
+    "detect": (True, False),
+}
 
 
 class Options(TypedDict, total=False):
@@ -42,6 +48,10 @@ class Options(TypedDict, total=False):
         image_processor: For vision renderers.
         marker_text: ``"allow"`` renders control tokens written in message text as the template does; ``"error"`` refuses them.
         require_bridge: Refuse a winner that can't bridge.
+        parity: Whether the winner is compared with the tokenizer's chat template, where there is one: ``"warn"`` says once
+            where it differs, ``"error"`` raises a ``ParityError``, ``"off"`` compares nothing. No part of a ``Resolution``, as
+            ids don't depend on it.
+        detect: Where no backend covers the name, look for a renderer that gives the ids of the tokenizer's chat template.
         pin: A :class:`Resolution`, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what
             differs.
     """
@@ -57,6 +67,8 @@ class Options(TypedDict, total=False):
     image_processor: Any
     marker_text: Literal["allow", "error"]
     require_bridge: bool
+    parity: Literal["warn", "error", "off"]
+    detect: bool
     pin: Resolution | Mapping[str, Any] | None
 
 
@@ -71,6 +83,8 @@ class Request:
     options: Mapping[str, Any]
     require_bridge: bool
     pin: Resolution | None = None
+    parity: str = "warn"
+    detect: bool = True
 
     @classmethod
     def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
@@ -93,18 +107,21 @@ class Request:
             raise OptionError(f"{' and '.join(asked)} name a renderer twice", fix="pass one of them", option=next(iter(asked)))
         spelling, renderer = next(iter(asked.items()), ("renderer", None))
         options = {name: given.get(name, default) for name, default in DEFAULTS.items()}
+        how = {"parity": given.get("parity", "warn"), "detect": given.get("detect", True)}
         for name, choices in CHOICES.items():
-            if options[name] not in choices:
+            value = {**options, **how}[name]
+            if value not in choices:
                 text = ", ".join(map(repr, choices))
-                raise OptionError(f"{name} must be one of {text}, not {options[name]!r}", option=name)
+                raise OptionError(f"{name} must be one of {text}, not {value!r}", option=name)
         backend = given.get("backend") or (None if pin else os.environ.get("RLLM_RENDERER_BACKEND")) or None
         if pin is not None:
-            return _pinned(pin, model, backend, renderer, given, options)
+            return replace(_pinned(pin, model, backend, renderer, given, options), parity=str(how["parity"]), detect=False)
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
-        return cls(model, backend, renderer, spelling, options, bool(given.get("require_bridge", False)))
+        required = bool(given.get("require_bridge", False))
+        return cls(model, backend, renderer, spelling, options, required, None, str(how["parity"]), bool(how["detect"]))
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""
@@ -117,6 +134,17 @@ class Request:
         if self.backend is not None and registered.backend.name != self.backend:
             return False
         return self.spelling == "renderer" or self.spelling in registered.backend.spellings
+
+
+def refused_option(backend: Backend, query: Query, coverage: Coverage) -> tuple[str, Any] | None:
+    """The first option that was set and that the backend can't honour, with its value; ``None`` where there is none."""
+    for option in ("thinking", "template_bridge", "chat_template_kwargs", "image_processor"):
+        value = getattr(query, option)
+        if value in (None, False, {}) and not (option == "thinking" and value is False):
+            continue
+        if option not in backend.options and not (option == "template_bridge" and coverage.has_bridge):
+            return option, value
+    return None
 
 
 def recorded(options: Mapping[str, Any]) -> dict[str, Any]:

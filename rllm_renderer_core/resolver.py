@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .chat_template import NAME as TEMPLATE
 from .contract import ResolvedRenderer
-from .discovery import KNOWN_PLUGINS, Plugin, Registered, installed_version, load_backends, strict, warn_once
+from .discovery import Plugin, Registered, installed_version, load_backends, strict, warn_once
 from .errors import (
     AmbiguousBackendError,
-    BackendUnavailableError,
     CreateError,
-    NoBackendError,
     NoBridgeError,
     OptionError,
     PinMismatchError,
@@ -26,9 +25,10 @@ from .errors import (
 )
 from .explanation import Explanation, ask, explanation, not_installed
 from .plugin import Coverage, Match, Query, Unavailable
-from .request import Options, Request, recorded
+from .refusals import bridge_fix, missing_backend, nothing_covers
+from .request import Options, Request, recorded, refused_option
 from .resolution import Resolution
-from .vocabulary import load_tokenizer
+from .vocabulary import chat_template, load_tokenizer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -47,20 +47,21 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         AmbiguousBackendError: Two distributions claim it equally.
         OptionError: A value that an option doesn't take, or an option that the winner can't honour.
         CreateError: The winner failed to build its renderer.
+        ParityError: ``parity="error"``, and the renderer differs from the tokenizer's chat template.
         PinMismatchError: The pinned resolution can't be reproduced here.
         TokenizerError: No tokenizer was passed and none can be loaded.
     """
     request = Request.make(model, tokenizer, options)
-    chosen = _choose(request, tokenizer)
     if tokenizer is None:
+        _choose(request, None, early=True)  # what fails by names alone fails before anything is loaded
         tokenizer = load_tokenizer(request.model)
-        chosen = _choose(request, tokenizer)
+    chosen = _choose(request, tokenizer, detecting=request.detect)
     resolution = _record(chosen)
     for hint in resolution.hints:
         warn_once(f"{request.model}: {resolution.backend} serves it with less than could be: {hint}")
     backend = chosen.registered.backend
     try:
-        return ResolvedRenderer(
+        renderer = ResolvedRenderer(
             backend, chosen.query, chosen.coverage, resolution, reserved=request.options["marker_text"] == "error"
         )
     except RendererError:
@@ -75,23 +76,36 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
             f"{chosen.coverage.renderer!r}: {type(error).__name__}: {error}",
             fix=f"repair it, or take what would come next: backend={following[0].backend.name!r}" if following else "repair it",
         ) from error
+    compare = request.parity != "off" and chosen.coverage.match is not Match.PARITY and backend.name != TEMPLATE
+    if compare and chat_template(tokenizer) is not None:
+        from .enforcement import enforce
+
+        enforce(renderer, chosen.query, request.parity, chosen.all)
+    return renderer
 
 
 def select_backend(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Resolution:
-    """The :class:`Resolution` that :func:`resolve` would come to by names, building no renderer and loading no tokenizer."""
+    """The :class:`Resolution` that :func:`resolve` would come to by names, building no renderer and loading no tokenizer.
+
+    Where no backend covers the name, ``resolve`` with a tokenizer may find more than this: see the option ``detect``.
+    """
     return _record(_choose(Request.make(model, tokenizer, options), tokenizer))
 
 
 def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Explanation:
-    """Asks every backend, winner or not, and says what each answered."""
+    """Asks every backend, winner or not, and says what each answered; with a tokenizer, what its chat template decided too."""
     request = Request.make(model, tokenizer, options)
+    winner: str | None = None
+    detected = None
     try:
-        winner: str | None = _choose(request, tokenizer).registered.backend.name
-        reason = f"{winner} wins"
+        chosen = _choose(request, tokenizer, detecting=request.detect)
+        winner = chosen.registered.backend.name
+        detected = chosen.coverage if chosen.coverage.match is Match.PARITY else None
+        reason = f"{winner} wins" + (f"; {chosen.note}" if chosen.note and detected is None else "")
     except RendererError as error:
-        winner, reason = None, str(error).splitlines()[0]
+        reason = str(error).splitlines()[0]
     registered, found = load_backends()
-    return explanation(request, tokenizer, registered, found, winner, reason)
+    return explanation(request, tokenizer, registered, found, winner, reason, detected)
 
 
 @dataclass(frozen=True)
@@ -103,29 +117,45 @@ class _Chosen:
     found: Sequence[Plugin]
     all: Sequence[Registered]
     unavailable: Sequence[tuple[Registered, Unavailable]]
+    note: str = ""  # what came of the search by the chat template, where there was one
 
 
 # Who serves it
 
 
-def _choose(request: Request, tokenizer: Any) -> _Chosen:
+def _choose(request: Request, tokenizer: Any, *, early: bool = False, detecting: bool = False) -> _Chosen:
+    """The winner. ``early`` where a tokenizer comes later, which may find more; ``detecting`` where this one may."""
     registered, found = load_backends()
     query = request.query(tokenizer)
     if request.backend is not None and request.backend not in {r.backend.name for r in registered}:
-        raise _missing_backend(request, registered, found)
+        raise missing_backend(request, registered, found)
     addressed = [each for each in registered if request.addresses(each)]
     unavailable: list[tuple[Registered, Unavailable]] = []
     first = _first(addressed, query, unavailable)
+    fallback = request.renderer is None and (first is None or first[1].match is Match.FALLBACK)
+    note = ""
+    if fallback and detecting and tokenizer is not None and request.backend != TEMPLATE:
+        from .detection import detect
+
+        detection = detect(addressed, query)
+        note = detection.outcome
+        if detection.winner is not None:
+            first = detection.winner.registered, replace(detection.winner.coverage, reason=note)
+            query = replace(query, renderer=first[1].renderer)
     if first is None:
-        raise _nothing_covers(request, tokenizer, registered, found, addressed, unavailable)
-    chosen = _Chosen(*first, query, request, found, registered, unavailable)
+        raise nothing_covers(request, tokenizer, registered, found, addressed, unavailable, note)
+    chosen = _Chosen(*first, query, request, found, registered, unavailable, note)
     _refuse_options(chosen)
-    if request.require_bridge and not first[1].has_bridge:
+    if request.require_bridge and not first[1].has_bridge and not (early and fallback and request.detect):
         name = first[0].backend.name
-        table = explanation(request, tokenizer, registered, found, name, f"{name} wins, without a bridge")
+        reason = f"{name} wins, without a bridge" + (f"; {note}" if note else "")
+        table = explanation(request, tokenizer, registered, found, name, reason)
+        fix = bridge_fix(table, name)
+        if fallback and not detecting and request.detect:
+            fix += "; or resolve with the tokenizer, whose chat template may tell the renderer"
         raise NoBridgeError(
             f"require_bridge: the best match for {request.model!r} is {name}:{first[1].renderer}, which has no bridge\n{table}",
-            fix=_bridge_fix(table, name),
+            fix=fix,
             explanation=table,
         )
     return chosen
@@ -177,12 +207,9 @@ def _best(covering: list[tuple[Registered, Coverage]], model: str) -> tuple[Regi
 
 def _refuse_options(chosen: _Chosen) -> None:
     backend = chosen.registered.backend
-    for option in ("thinking", "template_bridge", "chat_template_kwargs", "image_processor"):
-        value = getattr(chosen.query, option)
-        if value in (None, False, {}) and not (option == "thinking" and value is False):
-            continue
-        if option in backend.options or (option == "template_bridge" and chosen.coverage.has_bridge):
-            continue
+    refused = refused_option(backend, chosen.query, chosen.coverage)
+    if refused is not None:
+        option, value = refused
         raise OptionError(
             f"backend {backend.name!r} can't honour {option}={value!r}",
             fix=f"leave {option} out, or choose another backend=",
@@ -198,7 +225,9 @@ def _record(chosen: _Chosen) -> Resolution:
     backend, coverage = chosen.registered.backend, chosen.coverage
     upstream = {name: installed_version(name) or "not installed" for name in backend.upstream}
     hints = [f"{each.backend.name}: {answer.reason}; {answer.fix}" for each, answer in chosen.unavailable]
-    if coverage.match <= Match.PARITY and chosen.request.backend is None:
+    if coverage.match is Match.FALLBACK and chosen.note:
+        hints.append(chosen.note)
+    if coverage.match is Match.FALLBACK and chosen.request.backend is None:
         hints += [str(p.error) for p in chosen.found if p.error is not None and p.state != "disabled"]
         missing = not_installed(chosen.all, chosen.found)
         if missing:
@@ -231,53 +260,3 @@ def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
             differences=tuple(differences),
         )
     return resolution
-
-
-def _bridge_fix(table: Explanation, winner: str) -> str:
-    if winner == "chat-template":
-        names = [v.fix for v in table.verdicts if v.verdict in ("unavailable", "not installed", "broken") and v.fix]
-        return "; ".join(["name a renderer with renderer=, or template_bridge=True", *names])
-    return "choose another renderer= or backend="
-
-
-def _missing_backend(request: Request, registered: Sequence[Registered], found: Sequence[Plugin]) -> RendererError:
-    name = str(request.backend)
-    for plugin in found:
-        if plugin.error is not None and name in (plugin.name, *plugin.backends):
-            error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin.error}", fix=None)
-            error.__cause__ = plugin.error.__cause__ or plugin.error
-            return error
-    known = ", ".join(sorted(each.backend.name for each in registered))
-    fix = f"pip install {KNOWN_PLUGINS[name]}" if name in KNOWN_PLUGINS else f"installed are {known}"
-    return BackendUnavailableError(f"backend {name!r} isn't installed", fix=fix)
-
-
-def _nothing_covers(
-    request: Request,
-    tokenizer: Any,
-    registered: Sequence[Registered],
-    found: Sequence[Plugin],
-    addressed: Sequence[Registered],
-    unavailable: Sequence[tuple[Registered, Unavailable]],
-) -> RendererError:
-    if request.backend is not None and unavailable:
-        each, answer = unavailable[0]
-        return BackendUnavailableError(
-            f"backend {each.backend.name!r} can't serve {request.model!r}: {answer.reason}", fix=answer.fix
-        )
-    if request.renderer is not None:
-        known = "; ".join(f"{each.backend.name}: {', '.join(sorted(each.backend.renderer_names()))}" for each in addressed)
-        what = f"{request.spelling}={request.renderer!r}"
-        if unavailable:
-            each, answer = unavailable[0]
-            return BackendUnavailableError(f"{what} of backend {each.backend.name!r}: {answer.reason}", fix=answer.fix)
-        if not addressed:
-            missing = ", ".join(f"pip install {dist}" for _, dist in not_installed(registered, found))
-            return NoBackendError(f"no installed backend is addressed by {what}", fix=missing or None)
-        return NoBackendError(f"no backend has a renderer for {what}", fix=f"known are {known}")
-    table = explanation(request, tokenizer, registered, found, None, "no backend covers it")
-    return NoBackendError(
-        f"no backend covers {request.model!r}\n{table}",
-        fix="name a renderer with renderer=, or install a plugin that covers it",
-        explanation=table,
-    )

@@ -1,0 +1,84 @@
+"""What ``resolve(parity=...)`` makes of a parity report: nothing, one warning, or an error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from .contract import ResolvedRenderer
+from .detection import Tried, try_all
+from .discovery import Registered, warn_once
+from .errors import OptionError, ParityError
+from .parity import Budget, parity
+from .parity_report import Outcome, ParityReport, describe
+from .plugin import Query
+
+logger = logging.getLogger("rllm_renderer")
+
+REFERENCE = "the template"
+
+
+def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Sequence[Registered]) -> None:
+    """Compare a renderer with its tokenizer's chat template, and say where it differs.
+
+    Args:
+        renderer: What was resolved.
+        query: What it was resolved by.
+        mode: ``"warn"`` or ``"error"``.
+        registered: Backends among which to look for a renderer that doesn't differ; those of lower priority aren't asked,
+            so that what they wrap isn't imported for a warning.
+
+    Raises:
+        ParityError: In mode ``"error"``, where ids differ; ``report`` has every probe.
+    """
+    budget = Budget()
+    try:
+        report = parity(renderer, budget=budget)
+    except OptionError as error:
+        logger.info("%s can't be compared with the chat template: %s", renderer, str(error).splitlines()[0])
+        return
+    for documented in report.having(Outcome.DECLARED):
+        logger.info("%s differs from the chat template on %r, as documented: %s", renderer, documented.probe, documented.reason)
+    if report.differences:
+        text, fix = _said(renderer, report, _alternative(renderer, query, registered, budget))
+        if mode == "error":
+            raise ParityError(text, fix=fix, report=report)
+        warn_once(f"{text}\n  fix: {fix}")
+    elif not report.complete:
+        warn_once(
+            f"{renderer.resolution.model}: {report.renderer} can't be compared with the chat template within "
+            f"{budget.seconds:g} s of rendering ({report.summary()}); parity='off' saves the time"
+        )
+    elif not report.accepted:
+        warn_once(
+            f"{renderer.resolution.model}: {report.renderer} can't be compared with the chat template, which refuses every "
+            f"probe: {report.results[0].reason}"
+        )
+
+
+def _said(renderer: ResolvedRenderer, report: ParityReport, other: Tried | None) -> tuple[str, str]:
+    """The text of the warning or error, and the fix."""
+    first = report.differences[0]
+    assert first.difference is not None
+    lines = [
+        f"{renderer.resolution.model}: {report.renderer} differs from the tokenizer's chat template on "
+        f"{len(report.differences)} of {report.accepted} probes, first on {first.probe!r}",
+        *(f"  {line}" for line in describe(first.difference, REFERENCE, report.renderer)),
+    ]
+    keep = f"parity='off' keeps {report.renderer}"
+    if other is None:
+        return "\n".join(lines), f"rllm-renderer detect --tokenizer PATH tries every renderer; {keep}"
+    assert other.report is not None
+    lines.append(f"  {other.name} is {other.report.summary()}")
+    return "\n".join(lines), f"backend={other.registered.backend.name!r}, renderer={other.coverage.renderer!r}; {keep}"
+
+
+def _alternative(renderer: ResolvedRenderer, query: Query, registered: Sequence[Registered], budget: Budget) -> Tried | None:
+    """A renderer that gives the template's ids: of the same backend or of one that was asked before it."""
+    own = next((each.backend.priority for each in registered if each.backend.name == renderer.backend), None)
+    asked = [each for each in registered if own is not None and each.backend.priority >= own]
+    for each in sorted(asked, key=lambda one: (one.backend.name != renderer.backend, -one.backend.priority, one.plugin)):
+        for tried in try_all(each, query, budget):
+            if tried.passed and tried.name != f"{renderer.backend}:{renderer.name}":
+                return tried
+    return None

@@ -1,0 +1,199 @@
+"""Token parity: whether a renderer gives the ids that the tokenizer's chat template gives, probe by probe.
+
+The reference is any function from messages, tools and opener to ids; :func:`template_ids` is the one over the tokenizer's own
+template, with the variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be
+shown.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from .chat_template import NAME as TEMPLATE
+from .chat_template import ChatTemplateBackend
+from .contract import ResolvedRenderer
+from .errors import RendererError, TokenizerError
+from .parity_report import Difference, Outcome, ParityReport, ProbeResult
+from .plugin import Coverage, Match, Query
+from .probes import PROBES, Probe
+from .resolution import Resolution
+from .vocabulary import chat_template
+
+Ids = Callable[[Probe], "list[int] | str"]
+"""A probe to ids, or to the reason why it is refused."""
+
+BUDGET_SECONDS = 10.0
+"""Seconds of rendering after which a check or a detection stops; a usual one takes a hundredth of that. Imports and the
+building of renderers don't count, so that a cold disk changes no result."""
+
+clock = time.monotonic
+
+
+class Budget:
+    """Seconds of rendering that are left."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.seconds = self.left = BUDGET_SECONDS if seconds is None else seconds
+
+    @property
+    def over(self) -> bool:
+        return self.left <= 0
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        start = clock()
+        try:
+            yield
+        finally:
+            self.left -= clock() - start
+
+
+def compare(
+    got: Ids,
+    expected: Ids,
+    tokenizer: Any,
+    *,
+    deviations: Mapping[str, str] | None = None,
+    budget: Budget | None = None,
+    probes: Iterable[Probe] = PROBES,
+) -> tuple[ProbeResult, ...]:
+    """Every probe through both.
+
+    Args:
+        got: The renderer.
+        expected: The reference.
+        tokenizer: Decodes what is shown.
+        deviations: Names or tags of probes to why they differ on purpose.
+        budget: Stops the comparison when it is spent.
+        probes: What to render.
+    """
+    budget = budget or Budget()
+    return tuple(_result(probe, got, expected, tokenizer, deviations or {}, budget) for probe in probes)
+
+
+def _result(
+    probe: Probe, got: Ids, expected: Ids, tokenizer: Any, deviations: Mapping[str, str], budget: Budget
+) -> ProbeResult:
+    tags = tuple(sorted(probe.tags))
+    if budget.over:
+        return ProbeResult(probe.name, Outcome.NOT_TRIED, None, f"{budget.seconds:g} s were over", tags)
+    with budget.spent():
+        wanted = expected(probe)
+        if isinstance(wanted, str):
+            return ProbeResult(probe.name, Outcome.TEMPLATE_REFUSES, None, wanted, tags)
+        ids = got(probe)
+    if isinstance(ids, str):
+        return ProbeResult(probe.name, Outcome.RENDERER_REFUSES, None, ids, tags)
+    if ids == wanted:
+        return ProbeResult(probe.name, Outcome.EQUAL, tags=tags)
+    reason = next((deviations[key] for key in (probe.name, *tags) if key in deviations), None)
+    outcome = Outcome.DIFFERS if reason is None else Outcome.DECLARED
+    return ProbeResult(probe.name, outcome, Difference.between(wanted, ids, tokenizer), reason or "", tags)
+
+
+def renderer_ids(renderer: ResolvedRenderer) -> Ids:
+    """What a renderer makes of a probe."""
+
+    def ids(probe: Probe) -> list[int] | str:
+        try:
+            return renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+        except RendererError as error:
+            return str(error).splitlines()[0]
+
+    return ids
+
+
+def template_renderer(query: Query) -> ResolvedRenderer:
+    """The tokenizer's chat template under the core's contract, with the seam as its bridge: the oracle of all checks.
+
+    Raises:
+        OptionError: An option of the query has no variable in this template.
+    """
+    query = Query(
+        query.model,
+        query.tokenizer,
+        thinking=query.thinking,
+        thinking_retention=query.thinking_retention,
+        chat_template_kwargs=query.chat_template_kwargs,
+        template_bridge=True,
+    )
+    coverage = Coverage(TEMPLATE, Match.FALLBACK, True, "the reference")
+    resolution = Resolution(query.model, TEMPLATE, TEMPLATE, "fallback", True)
+    return ResolvedRenderer(ChatTemplateBackend(), query, coverage, resolution, reserved=False)
+
+
+def template_ids(query: Query) -> Ids:
+    """What the tokenizer's chat template makes of a probe; remembered as long as the tokenizer lives.
+
+    Raises:
+        OptionError: An option of the query has no variable in this template.
+    """
+    known = remembered(query, "template")
+    render = None if all(probe.name in known for probe in PROBES) else renderer_ids(template_renderer(query))
+
+    def ids(probe: Probe) -> list[int] | str:
+        if probe.name not in known and render is not None:
+            known[probe.name] = render(probe)
+        found: list[int] | str = known[probe.name]
+        return found
+
+    return ids
+
+
+def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> ParityReport:
+    """A resolved renderer against its tokenizer's chat template, with the variables that its options stand for.
+
+    The same report is returned for the same template, tokenizer, options and resolution, without rendering again.
+
+    Raises:
+        TokenizerError: The tokenizer has no chat template.
+        OptionError: An option has no variable in this template, so that there is nothing to compare with.
+    """
+    backend, query, coverage, *_ = renderer._made_of
+    if chat_template(query.tokenizer) is None:
+        raise TokenizerError("the tokenizer has no chat template to compare with")
+    known = remembered(query, "reports")
+    if renderer.resolution not in known:
+        budget = budget or Budget()
+        before = budget.left
+        results = compare(
+            renderer_ids(renderer),
+            template_ids(query),
+            query.tokenizer,
+            deviations=backend.deviations(coverage),
+            budget=budget,
+        )
+        name = f"{renderer.backend}:{renderer.name}"
+        report = ParityReport(query.model, name, "the chat template", results, before - budget.left)
+        if not report.complete:
+            return report
+        known[renderer.resolution] = report
+    found: ParityReport = known[renderer.resolution]
+    return found
+
+
+# What is remembered, by tokenizer: plain data alone, as whatever refers to the tokenizer would keep it alive for ever.
+
+_memory: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Any]]] = weakref.WeakKeyDictionary()
+
+
+def remembered(query: Query, what: str) -> dict[Any, Any]:
+    """A dict that lives as long as the tokenizer, for this template, vocabulary and these options."""
+    template = chat_template(query.tokenizer) or ""
+    today = datetime.date.today() if "strftime_now" in template else None
+    options = json.dumps(
+        [query.thinking, dict(query.chat_template_kwargs), query.thinking_retention, type(query.image_processor).__name__],
+        sort_keys=True,
+        default=repr,
+    )
+    try:
+        key = (what, template, len(query.tokenizer), options, today)
+        return _memory.setdefault(query.tokenizer, {}).setdefault(key, {})
+    except TypeError:  # a tokenizer that has no length, or can't be referred to weakly: nothing is remembered
+        return {}
