@@ -159,12 +159,17 @@ class SeamBridge:
             if results and before and sampled[-len(before) :] != before:
                 raise BridgeDeclined("the completion was cut off before the end of its tool calls, and results follow")
             return [*(() if results else before), seam.close, *seam.tail]
-        if sampled[at] != seam.close and seam.close in self._stops:
+        if sampled[at] != seam.close and (seam.close in self._stops or not self._closes_everywhere(seam.close)):
             raise BridgeDeclined(f"the sampled stop {sampled[at]} contradicts the new messages, which follow {seam.close}")
         extra = sampled[at + 1 :]
         if any(token in self._special for token in extra) or list(seam.tail[: len(extra)]) != extra:
             raise BridgeDeclined("ids follow the stop of the completion that aren't how the next turn begins")
         return list(seam.tail[len(extra) :])
+
+    def _closes_everywhere(self, close: int) -> bool:
+        """Whether history shows this close whatever follows: not so a tag of the new messages' role (GLM's ``<|system|>``,
+        which stops nothing), which would be lost behind another stop."""
+        return close in self._history_close([{"role": "user"}], None)
 
     # From the shape to the seam
 

@@ -285,6 +285,9 @@ def test_a_role_tag_is_the_close():
 
 def test_a_role_tag_that_contradicts_the_new_messages_is_declined():
     assert "contradicts the new messages" in reason(RoleTags().seam(), [*FOUR, TOOL], [user()])
+    system = {"role": "system", "content": "Be kind."}
+    for stop in (USER, TOOL):  # a system's tag is no stop, and stands before its text all the same
+        assert "contradicts the new messages" in reason(RoleTags().seam(), [*FOUR, stop], [system, user()])
 
 
 def test_a_missing_role_tag_is_added():
