@@ -29,8 +29,9 @@ PIN_VARIABLE = "RLLM_RENDERER_PIN"
 
 TRAINING_BACKENDS = frozenset({"verl", "tinker", "fireworks"})
 
-SOURCES = {"fireworks": "tinker", "chat-template": "chat_template"}
-"""rLLM's word for where a renderer comes from, by the name of the backend; the others have the same word."""
+SOURCES = {"prime": "prime", "chat-template": "chat_template"}
+"""rLLM's word for where a renderer comes from, by the name of the backend. All others are ``"tinker"``: its call sites know these
+three alone, and take a renderer of a source that they don't know for none."""
 
 PRIME_FAMILIES = ("qwen3", "qwen3.5", "qwen3.6", "deepseek-v3", "nemotron-3")
 """Families that ``renderer_name`` means too, in any spelling of the separators: rLLM made them aliases of prime's."""
@@ -42,7 +43,7 @@ class RendererResolution:
 
     Attributes:
         renderer: For the gateway, the engines and the trainers.
-        source: ``"prime"``, ``"tinker"`` (Fireworks' too), ``"chat_template"``, or another backend's own name.
+        source: ``"prime"``, ``"chat_template"``, or ``"tinker"`` for every other backend; ``renderer.backend`` has its name.
         name: The backend's name of the renderer.
     """
 
@@ -92,8 +93,9 @@ def resolve(
     if renderer_backend is not None:
         options["backend"] = renderer_backend
     resolved = resolver.resolve(model or None, tokenizer, **options)
-    source = SOURCES.get(resolved.backend, resolved.backend)
-    logger.info("renderer for %r: %s:%s (%s)", resolved.resolution.model, source, resolved.name, resolved.resolution.reason)
+    source = SOURCES.get(resolved.backend, "tinker")
+    record = resolved.resolution
+    logger.info("renderer for %r: %s:%s (%s)", record.model, record.backend, record.renderer, record.reason)
     return RendererResolution(RllmRenderer(resolved), source, resolved.name)
 
 

@@ -1,8 +1,8 @@
 """Sessions as an agent has them, in rLLM's gateway: a worker that samples from a script, and a client that plays it.
 
-Every text of a session says which session and turn it is of, ``[s3 t2]``, so that the worker can read from the prompt alone what
-to sample next, whatever path the prompt took. What it samples isn't how the tokenizer would encode the text: one word of each
-completion comes letter by letter, so that text that is encoded again gives other ids.
+Every text of a session says which session and turn it is of, ``[s3 t2]``, so that the worker can read from the prompt alone
+what to sample next, whatever path the prompt took. What it samples isn't how the tokenizer would encode the text: one word of
+each completion comes letter by letter, so that text that is encoded again gives other ids.
 """
 
 from __future__ import annotations

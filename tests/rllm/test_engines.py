@@ -1,0 +1,129 @@
+"""rLLM's engines on a copy of its sources with the changes of docs/rllm.md: real engines, scripted samplers, no service."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+
+import pytest
+import real_tokenizers
+import rllm_changes
+import rllm_source
+
+pytestmark = pytest.mark.slow
+
+MODELS = ("Qwen/Qwen3-8B", "MiniMaxAI/MiniMax-M3", "deepseek-ai/DeepSeek-V4-Flash")
+
+SCRIPT = """
+import asyncio, json, sys, types
+import rllm_offline, real_tokenizers
+rllm_offline.stand_in_for_fireworks()
+import scripted_rollout as script
+from rllm.engine.rollout.fireworks_engine import FireworksEngine
+from rllm.engine.rollout.tinker_engine import TinkerEngine
+from rllm_renderer_core import rllm as ours
+
+model, bare, named = sys.argv[1], sys.argv[2] == "bare", sys.argv[3] == "named"
+tokenizer = real_tokenizers.load(model, template=not bare)
+made = ours.resolve(model, tokenizer)
+sampled = script.completion(made.renderer, 0)
+seen = {}
+
+class TinkerSampler:
+    async def sample_async(self, prompt, num_samples, sampling_params):
+        seen.update(prompt=prompt.to_ints(), stop=sampling_params.stop)
+        one = types.SimpleNamespace(tokens=sampled, logprobs=[-0.5] * len(sampled), stop_reason="stop")
+        return types.SimpleNamespace(sequences=[one])
+
+class FireworksSampler:
+    async def async_completions_stream(self, prompt, **options):
+        seen.update(prompt=list(prompt))
+        choice = {"raw_output": {"completion_token_ids": sampled}, "finish_reason": "stop"}
+        choice["logprobs"] = {"content": [{"logprob": -0.5}] * len(sampled)}
+        return {"choices": [choice]}, None
+
+options = {"renderer_family": made.name} if named and made.source == "prime" else {}
+tinker = TinkerEngine("", model, tokenizer, None)
+tinker.set_sampling_client(TinkerSampler())
+messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How many lids?"}]
+picture = [{"role": "user", "content": "?", "images": [object()]}]
+for kind, engine in (("tinker", tinker), ("fireworks", FireworksEngine(tokenizer, FireworksSampler(), **options))):
+    out = asyncio.run(engine.get_model_response(messages, tools=script.TOOLS))
+    assert seen["prompt"] == made.renderer.render_ids(messages, tools=script.TOOLS, add_generation_prompt=True), kind
+    assert list(out.prompt_ids) == seen["prompt"] and out.completion_ids == sampled, kind
+    assert [(call.name, call.arguments) for call in out.tool_calls] == [("look", {"q": "lids"}), ("count", {"q": "lids"})], kind
+    assert (out.reasoning.strip(), out.content.strip()) == ("Two things to find", ""), kind
+    try:
+        asyncio.run(engine.get_model_response(picture))
+        raise SystemExit(f"{kind}: an image was dropped")
+    except ValueError as error:
+        assert "image" in str(error), error
+assert seen["stop"] == made.renderer.stop_sequences
+print("done", made.source)
+"""
+
+
+def run(process, tmp_path, *arguments, **options):
+    file = tmp_path / "engine.py"
+    file.write_text(SCRIPT)
+    result = process("-W", "ignore", file, *arguments, **options)
+    assert result.returncode == 0, result.stdout[-500:] + result.stderr[-4000:]
+    return result.stdout.split()[-2:]
+
+
+def needs(model):
+    for name in ("tinker", "tinker_cookbook", "renderers"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"rLLM's engines weren't run: {name} isn't installed")
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    if "DeepSeek-V4" in model:
+        from rllm_renderer_core import RendererError, select_backend
+
+        try:
+            found = select_backend(model, require_bridge=True)
+        except RendererError as error:
+            pytest.skip(f"no native renderer of {model} here: {str(error).splitlines()[0]}")
+        if found.backend != "fireworks":
+            pytest.skip(f"the Fireworks cookbook isn't here: {model} is served by {found.backend}")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_prompts_stops_and_outputs_of_both_engines_are_the_renderers(process, tmp_path, model):
+    """Of 955a0c29, a FireworksEngine must be told a family of prime's: see the next test."""
+    needs(model)
+    assert run(process, tmp_path, model, "as published", "named")[0] == "done"
+
+
+def test_no_engine_needs_to_be_told(changed, process, tmp_path):
+    """With the second change of docs/rllm.md for 955a0c29; without a chat template too."""
+    needs("Qwen/Qwen3-8B")
+    if rllm_source.unified(changed):
+        engine = tmp_path / "more/rllm/engine/rollout/fireworks_engine.py"
+        engine.parent.mkdir(parents=True)
+        shutil.copy(changed / rllm_changes.FIREWORKS, engine)
+        rllm_changes.ONE_RENDERER.apply(tmp_path / "more")
+        text = "import rllm.engine.rollout as package\n" + f"package.__path__.insert(0, {str(engine.parent)!r})\n"
+        script = SCRIPT.replace("import scripted_rollout as script", text + "import scripted_rollout as script")
+    else:
+        script = SCRIPT
+    (tmp_path / "engine.py").write_text(script)
+    for kind in ("as published", "bare"):
+        result = process("-W", "ignore", tmp_path / "engine.py", "Qwen/Qwen3-8B", kind, "auto")
+        assert result.stdout.split() == ["done", "prime"], result.stderr[-4000:]
+
+
+def test_parser_of_old_stays_reachable(changed, process):
+    """The flag that every run of rLLM's main has today."""
+    if rllm_source.unified(changed):
+        pytest.skip("this revision has the flag already, and the change doesn't touch it")
+    needs("Qwen/Qwen3-8B")
+    code = (
+        "import real_tokenizers\n"
+        "from rllm.engine.rollout.tinker_engine import TinkerEngine\n"
+        "t = real_tokenizers.load('Qwen/Qwen3-8B')\n"
+        "e = TinkerEngine('', 'Qwen/Qwen3-8B', t, None, bypass_render_with_parser=True)\n"
+        "print(type(e.chat_parser).__name__, e.renderer, e.stop_sequences)\n"
+    )
+    result = process("-W", "ignore", "-c", code)
+    assert result.stdout.split() == ["QwenChatTemplateParser", "None", "[151645]"], result.stderr[-3000:]
