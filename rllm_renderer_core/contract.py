@@ -334,8 +334,11 @@ def _restore(backend: Backend, query: Query, coverage: Coverage, resolution: Res
 
 
 def _as_list(ids: Sequence[int]) -> list[int]:
-    """The ids as a list; not copied where they are one, since a history may be long and no backend may change it."""
-    return ids if type(ids) is list else list(ids)
+    """The ids as a list; not copied where they are one: the backend gets its own copy, and a history may be long."""
+    if type(ids) is list:
+        return ids
+    to_list = getattr(ids, "tolist", None)  # an array of NumPy or torch, whose items aren't ints
+    return list(to_list() if callable(to_list) else ids)
 
 
 def _checked(out: Any, backend: str) -> RenderedTokens:
