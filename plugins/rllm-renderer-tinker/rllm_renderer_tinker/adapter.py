@@ -81,7 +81,7 @@ class TinkerRenderer:
             given = len(own)
             if spoken is not None and spoken["role"] == "assistant":
                 header = sum(len(piece) for part, (piece, _) in zip(together, pieces, strict=True) if part.is_header)
-                given = max(header, _common(own, self._opener))
+                given = _common(own, self._opener) or header
             mask += [False] * given + [True] * (len(own) - given)
         return RenderedTokens(ids, indices, mask, _model_input(parts) if images else None)
 

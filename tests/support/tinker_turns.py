@@ -1,0 +1,68 @@
+"""Completions made of text, on one of tinker's renderers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import shapes
+import tinker_oracle as oracle
+
+from rllm_renderer_core import BridgeDeclined
+
+FOUR = "four apples"
+USER = [shapes.user("And lids?")]
+CALLS = {
+    "qwen3": '<tool_call>\n{"name": "look", "arguments": {"q": "tea"}}\n</tool_call>',
+    "qwen3_5": "<tool_call>\n<function=look>\n<parameter=q>\ntea\n</parameter>\n</function>\n</tool_call>",
+    "nemotron3": "<tool_call>\n<function=look>\n<parameter=q>\ntea\n</parameter>\n</function>\n</tool_call>\n",
+    "deepseekv3": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>look<｜tool▁sep｜>{"q": "tea"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "kimi_k26": "<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>"
+    '{"q": "tea"}<|tool_call_end|><|tool_calls_section_end|>',
+    "gpt_oss_medium_reasoning": ' to=functions.look<|channel|>commentary <|constrain|>json<|message|>{"q": "tea"}',
+    "glm5_3_max_reasoning": "<tool_call>look<arg_key>q</arg_key><arg_value>tea</arg_value></tool_call>",
+    "deepseekv4_1": '\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name="look">\n<｜DSML｜ parameter name="q" string="true">tea'
+    "</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>",
+}
+"""One call as the model writes it, by renderer; written by hand after the formats."""
+CALLS["qwen3_instruct"] = CALLS["qwen3"]
+
+
+class Turn:
+    """P, and completions made of text, on one renderer."""
+
+    def __init__(self, case, resolved, tools=None):
+        self.tokenizer = oracle.tokenizer(case.model)
+        self.resolved = resolved
+        self.tools = tools
+        self.case = case
+        self.prompt = resolved.render_ids(shapes.OPENING, tools=tools, add_generation_prompt=True)
+        self.stops = resolved.get_stop_token_ids()
+
+    def ids(self, text):
+        return shapes.encode(self.tokenizer, text)
+
+    @property
+    def start(self):
+        """Closes the reasoning that the prompt opened, or opens harmony's final message."""
+        if self.case.renderer.startswith("gpt_oss"):
+            return self.ids("<|channel|>final<|message|>")
+        inside = not self.resolved.parse_response(self.ids(FOUR), prompt_ids=self.prompt).reasoning_complete
+        return [self.resolved.upstream.reasoning_ids[1]] if inside else []
+
+    @property
+    def stop(self):
+        """The stop that a user's message goes with."""
+        for stop in self.stops:
+            if not isinstance(self.bridge([*self.start, *self.ids(FOUR), stop]), BridgeDeclined):
+                return stop
+        raise AssertionError("no stop bridges")
+
+    def bridge(self, sampled, new=USER, **more):
+        return self.resolved.try_bridge(self.prompt, sampled, new, tools=self.tools, **more)
+
+    def delta(self, sampled, new=USER, **more):
+        out = self.bridge(sampled, new, **more)
+        assert not isinstance(out, BridgeDeclined), out.reason
+        size = len(self.prompt) + len(sampled)
+        assert out.token_ids[:size] == self.prompt + sampled
+        return out.token_ids[size:]
