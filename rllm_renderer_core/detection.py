@@ -15,7 +15,7 @@ from .contract import ResolvedRenderer
 from .discovery import Registered
 from .errors import OptionError, RendererError
 from .parity import Budget, parity, remembered, template_ids, template_renderer
-from .parity_report import Outcome, ParityReport, describe
+from .parity_report import Outcome, ParityReport
 from .plugin import Coverage, Match, Query
 from .probes import PROBES
 from .request import refused_option
@@ -224,8 +224,10 @@ def nearest(tried: Sequence[Tried]) -> str:
         odd = report.having(Outcome.DIFFERS, Outcome.DECLARED, Outcome.RENDERER_REFUSES)
         what = repr(odd[0].probe) if odd else "too few probes"
         difference = odd[0].difference if odd else None
-    lines = "" if difference is None else "; ".join(["", *describe(difference, "the template", best.name)])
-    return f"no renderer equals the chat template; the nearest is {best.name}, {report.summary()}, first on {what}{lines}"
+    text = f"no renderer equals the chat template; the nearest is {best.name}, {report.summary()}, and not on {what}"
+    if difference is not None:
+        text += f": {difference.expected!r} in the template, {difference.got!r} in its ids, at id {difference.index}"
+    return text
 
 
 def _first_line(error: Exception) -> str:

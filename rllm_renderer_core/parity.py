@@ -23,7 +23,7 @@ from .parity_report import Difference, Outcome, ParityReport, ProbeResult
 from .plugin import Coverage, Match, Query
 from .probes import PROBES, Probe
 from .resolution import Resolution
-from .vocabulary import chat_template
+from .vocabulary import added_tokens, chat_template
 
 Ids = Callable[[Probe], "list[int] | str"]
 """A probe to ids, or to the reason why it is refused."""
@@ -31,6 +31,9 @@ Ids = Callable[[Probe], "list[int] | str"]
 BUDGET_SECONDS = 10.0
 """Seconds of rendering after which a check or a detection stops; a usual one takes a hundredth of that. Imports and the
 building of renderers don't count, so that a cold disk changes no result."""
+
+TEMPLATE_TEXT = "the chat template"
+"""What the reference is called in reports."""
 
 clock = time.monotonic
 
@@ -62,8 +65,8 @@ def compare(
     deviations: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     probes: Iterable[Probe] = PROBES,
-) -> tuple[ProbeResult, ...]:
-    """Every probe through both.
+) -> Iterator[ProbeResult]:
+    """Every probe through both, as it is tried.
 
     Args:
         got: The renderer.
@@ -74,7 +77,7 @@ def compare(
         probes: What to render.
     """
     budget = budget or Budget()
-    return tuple(_result(probe, got, expected, tokenizer, deviations or {}, budget) for probe in probes)
+    return (_result(probe, got, expected, tokenizer, deviations or {}, budget) for probe in probes)
 
 
 def _result(
@@ -155,27 +158,35 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
         TokenizerError: The tokenizer has no chat template.
         OptionError: An option has no variable in this template, so that there is nothing to compare with.
     """
-    backend, query, coverage, *_ = renderer._made_of
+    query = query_of(renderer)
     if chat_template(query.tokenizer) is None:
         raise TokenizerError("the tokenizer has no chat template to compare with")
     known = remembered(query, "reports")
     if renderer.resolution not in known:
         budget = budget or Budget()
         before = budget.left
-        results = compare(
-            renderer_ids(renderer),
-            template_ids(query),
-            query.tokenizer,
-            deviations=backend.deviations(coverage),
-            budget=budget,
+        found = compare(
+            renderer_ids(renderer), template_ids(query), query.tokenizer, deviations=deviations(renderer), budget=budget
         )
         name = f"{renderer.backend}:{renderer.name}"
-        report = ParityReport(query.model, name, "the chat template", results, before - budget.left)
+        report = ParityReport(query.model, name, TEMPLATE_TEXT, tuple(found), before - budget.left)
         if not report.complete:
             return report
         known[renderer.resolution] = report
-    found: ParityReport = known[renderer.resolution]
-    return found
+    out: ParityReport = known[renderer.resolution]
+    return out
+
+
+def deviations(renderer: ResolvedRenderer) -> Mapping[str, str]:
+    """Where its backend says that it differs from the template on purpose: names or tags of probes, and why."""
+    backend, _, coverage, *_ = renderer._made_of
+    return backend.deviations(coverage)
+
+
+def query_of(renderer: ResolvedRenderer) -> Query:
+    """What it was made by, with its tokenizer and options."""
+    query: Query = renderer._made_of[1]
+    return query
 
 
 # What is remembered, by tokenizer: plain data alone, as whatever refers to the tokenizer would keep it alive for ever.
@@ -184,7 +195,7 @@ _memory: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Any]]] = weakref.Wea
 
 
 def remembered(query: Query, what: str) -> dict[Any, Any]:
-    """A dict that lives as long as the tokenizer, for this template, vocabulary and these options."""
+    """A dict that lives as long as the tokenizer, for this template, these added tokens and these options."""
     template = chat_template(query.tokenizer) or ""
     today = datetime.date.today() if "strftime_now" in template else None
     options = json.dumps(
@@ -193,7 +204,7 @@ def remembered(query: Query, what: str) -> dict[Any, Any]:
         default=repr,
     )
     try:
-        key = (what, template, len(query.tokenizer), options, today)
+        key = (what, template, tuple(added_tokens(query.tokenizer).items()), options, today)
         return _memory.setdefault(query.tokenizer, {}).setdefault(key, {})
-    except TypeError:  # a tokenizer that has no length, or can't be referred to weakly: nothing is remembered
+    except TypeError:  # a tokenizer that can't be referred to weakly: nothing is remembered
         return {}

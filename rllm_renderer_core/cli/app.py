@@ -20,6 +20,8 @@ COMMANDS = {
     "render": "render",
     "pin": "pin",
     "check": "check",
+    "verify": "verify",
+    "detect": "detect",
     "demo": "demo",
     "doctor": "doctor",
 }

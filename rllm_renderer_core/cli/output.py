@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -34,6 +35,17 @@ def show(*renderables: RenderableType, out: Console | None = None) -> None:
     lines = text.split("\n") if out.is_terminal else [line.rstrip() for line in text.split("\n")]
     # click would strip colours that rich chose to print, as under FORCE_COLOR: rich has decided already.
     click.echo("\n".join(lines), nl=False, color=True)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done, on a terminal alone; the result is a function that changes it."""
+    out = Console(stderr=True, highlight=False, markup=False)
+    if not out.is_terminal:
+        yield lambda text: None
+        return
+    with out.status(Text(what)) as status:
+        yield lambda text: status.update(Text(f"{what}: {text}"))
 
 
 def show_json(value: Any) -> None:

@@ -1,0 +1,123 @@
+"""``rllm-renderer verify MODEL``: a renderer against the model's chat template, or against another backend, before a run."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from .app import BadInput
+from .options import load_tokenizer, resolve_options, tokenizer_option
+from .output import progress, show, show_json, table
+
+STYLES = {
+    "equal": "green",
+    "agrees": "green",
+    "differs": "bold red",
+    "the renderer refuses": "yellow",
+    "the renderer declines": "yellow",
+}
+
+
+@click.command("verify", short_help="Compare a renderer's ids with the model's chat template.")
+@click.argument("model")
+@tokenizer_option
+@click.option(
+    "--template", type=click.File(encoding="utf-8"), help="The chat template to compare with; the tokenizer's own if left out."
+)
+@click.option("--against", metavar="BACKEND", help="Compare with this backend (or BACKEND:RENDERER) instead of the template.")
+@resolve_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    model: str, tokenizer: str | None, template: TextIO | None, against: str | None, options: dict[str, Any], as_json: bool
+) -> None:
+    """Compare what serves MODEL with its chat template: ids of whole conversations, and bridges between turns.
+
+    What a bridge must append is proven by experiment on the template. A renderer that refuses a conversation, or declines a
+    bridge, is no difference: it never gives wrong ids. Exit status 1 where ids differ.
+    """
+    from ..bridge_parity import BridgeResult, bridges_differ, compare_bridges
+    from ..chat_template import NAME as TEMPLATE
+    from ..parity import TEMPLATE_TEXT, Budget, compare, deviations, query_of, renderer_ids, template_ids, template_renderer
+    from ..parity_report import ParityReport, ProbeResult
+    from ..probes import PROBES
+    from ..resolver import resolve
+    from ..vocabulary import chat_template
+
+    loaded = load_tokenizer(tokenizer or model)
+    if template is not None:
+        loaded.chat_template = template.read()
+    renderer = resolve(model, loaded, **{**options, "parity": "off"})
+    name = f"{renderer.backend}:{renderer.name}"
+    known = {}
+    if against is not None:
+        backend, _, other = against.partition(":")
+        asked = {key: options[key] for key in ("thinking", "thinking_retention", "chat_template_kwargs") if key in options}
+        reference = resolve(model, loaded, backend=backend, renderer=other or None, parity="off", **asked)
+        what = f"{reference.backend}:{reference.name}"
+        expected = renderer_ids(reference)
+    elif renderer.backend == TEMPLATE:
+        raise BadInput(f"{model} is served by its chat template itself: name a renderer, or compare with one by --against")
+    elif chat_template(loaded) is None:
+        raise BadInput("the tokenizer has no chat template: give --template FILE, or compare with a backend by --against")
+    else:
+        reference, what, known = template_renderer(query_of(renderer)), TEMPLATE_TEXT, dict(deviations(renderer))
+        expected = template_ids(query_of(renderer))
+    budget = Budget(float("inf"))
+    results: list[ProbeResult] = []
+    bridges: list[BridgeResult] = []
+    with progress(f"{name} against {what}") as say:
+        for result in compare(renderer_ids(renderer), expected, loaded, deviations=known, budget=budget):
+            results.append(result)
+            say(f"{len(results)} of {len(PROBES)} conversations")
+        for bridge in compare_bridges(renderer, reference, budget=budget) if renderer.has_bridge else ():
+            bridges.append(bridge)
+            say(f"bridge {len(bridges)}")
+    report = ParityReport(model, name, what, tuple(results))
+    ok = not report.differences and not bridges_differ(bridges)
+    if as_json:
+        show_json(
+            {
+                "resolution": renderer.resolution.to_dict(),
+                "ok": ok,
+                "parity": report.to_dict(),
+                "bridges": [each.to_dict() for each in bridges],
+            }
+        )
+    else:
+        show(*_page(report, bridges, ok))
+    if not ok:
+        raise SystemExit(1)
+
+
+def _page(report: Any, bridges: list[Any], ok: bool) -> list[RenderableType]:
+    page: list[RenderableType] = [
+        Text.assemble((report.renderer, "bold"), f" for {report.model} against {report.reference}"),
+        table(("conversation", "ids", "why"), [(r.probe, _outcome(r), r.reason or "-") for r in report.results]),
+    ]
+    if bridges:
+        page += ["", table(("bridge to", "ids", "why"), [(b.shape, _outcome(b), b.reason or "-") for b in bridges])]
+    for each, title in [(r, r.probe) for r in report.results] + [(b, f"bridge to {b.shape}") for b in bridges]:
+        if each.difference is not None:
+            page += ["", *_context(title, each.difference, report.reference, report.renderer)]
+    agreed = sum(each.outcome.value == "agrees" for each in bridges)
+    last = f"{report.summary()}; " + (f"{agreed} of {len(bridges)} bridges agree" if bridges else "no bridge")
+    page += ["", Text(f"{last}: {'nothing differs' if ok else 'ids differ'}", "bold green" if ok else "bold red")]
+    return page
+
+
+def _outcome(result: Any) -> Text:
+    text = result.outcome.value
+    return Text(text, STYLES.get(text, "dim"))
+
+
+def _context(title: str, difference: Any, reference: str, renderer: str) -> list[RenderableType]:
+    """Both sides around the first id that differs, with the ids from there on."""
+    rows = [
+        (f"  {reference}", repr(difference.expected), " ".join(map(str, difference.expected_ids)) or "(ends)"),
+        (f"  {renderer}", repr(difference.got), " ".join(map(str, difference.got_ids)) or "(ends)"),
+    ]
+    head = Text(f"{title}: id {difference.index} differs", "bold red")
+    return [head, table(("  who", "text around it", "ids from there on"), rows)]
