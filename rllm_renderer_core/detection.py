@@ -88,11 +88,13 @@ class Detection:
         tried: Every candidate that was tried.
         outcome: One line: what was found, or why nothing was.
         winner: The first that passed, or ``None``.
+        complete: Whether there was time for all that should be tried.
     """
 
     tried: tuple[Tried, ...]
     outcome: str
     winner: Tried | None = None
+    complete: bool = True
 
     @property
     def passed(self) -> tuple[Tried, ...]:
@@ -113,7 +115,7 @@ def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | N
     key = tuple((each.backend.name, each.distribution, each.version) for each in registered)
     if key not in known:
         found = _detect(registered, query, budget or Budget())
-        if any(each.report is not None and not each.report.complete for each in found.tried):
+        if not found.complete:
             return found
         known[key] = found
     out: Detection = known[key]
@@ -123,7 +125,7 @@ def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | N
 def _detect(registered: Sequence[Registered], query: Query, budget: Budget) -> Detection:
     why_not = refusal(query, budget)
     if why_not is not None:
-        return Detection((), why_not)
+        return Detection((), why_not, complete=not budget.over)
     tried: list[Tried] = []
     for each in registered:
         tried += try_all(each, query, budget)
@@ -133,7 +135,7 @@ def _detect(registered: Sequence[Registered], query: Query, budget: Budget) -> D
             assert winner.report is not None
             return Detection(tuple(tried), winner.report.summary() + (f"; so is {others}" if others else ""), winner)
         if budget.over:
-            return Detection(tuple(tried), f"the search stopped after {budget.seconds:g} s of rendering: a slow tokenizer")
+            return Detection(tuple(tried), _slow(budget), complete=False)
     return Detection(tuple(tried), nearest(tried))
 
 
@@ -142,13 +144,14 @@ def refusal(query: Query, budget: Budget) -> str | None:
     if chat_template(query.tokenizer) is None:
         return "the tokenizer has no chat template to compare with"
     try:
-        expected = template_ids(query)
+        with budget.spent():
+            expected = template_ids(query)
     except OptionError as error:
         return str(error).splitlines()[0]
     refused = []
     for probe in PROBES:
         if budget.over:
-            return f"the search stopped after {budget.seconds:g} s of rendering: a slow tokenizer"
+            return _slow(budget)
         with budget.spent():
             ids = expected(probe)
         if isinstance(ids, str):
@@ -172,7 +175,16 @@ def try_all(
         if budget.over:
             return
         before(f"{backend.name}:{name}")
-        yield _try(registered, name, replace(query, renderer=name), budget)
+        known = remembered(query, "tried")
+        key = (backend.name, name, registered.distribution, registered.version)
+        if key not in known:
+            tried = _try(registered, name, replace(query, renderer=name), budget)
+            if budget.over:
+                yield tried
+                return
+            known[key] = tried
+        out: Tried = known[key]
+        yield out
 
 
 def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tried:
@@ -207,6 +219,10 @@ def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tri
         bridges = tuple(compare_bridges(renderer, template_renderer(query), budget=budget))
         tried = replace(tried, bridges=bridges)
     return replace(tried, seconds=clock() - start)
+
+
+def _slow(budget: Budget) -> str:
+    return f"the search stopped after {budget.seconds:g} s of rendering: a slow tokenizer"
 
 
 def nearest(tried: Sequence[Tried]) -> str:

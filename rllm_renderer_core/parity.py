@@ -165,9 +165,9 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
     if renderer.resolution not in known:
         budget = budget or Budget()
         before = budget.left
-        found = compare(
-            renderer_ids(renderer), template_ids(query), query.tokenizer, deviations=deviations(renderer), budget=budget
-        )
+        with budget.spent():
+            expected = template_ids(query)
+        found = compare(renderer_ids(renderer), expected, query.tokenizer, deviations=deviations(renderer), budget=budget)
         name = f"{renderer.backend}:{renderer.name}"
         report = ParityReport(query.model, name, TEMPLATE_TEXT, tuple(found), before - budget.left)
         if not report.complete:
