@@ -162,13 +162,13 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
     if pinned is not None and "image_processor" not in pinned.options:
         # Before a tokenizer is loaded, which may take long.
         resolver.select_backend(_pinned_model(pinned, served), pin=pinned)
+    model = served or (pinned.model if pinned is not None else None)
     if tokenizer is None:
-        source = served or (pinned.model if pinned is not None else None)
-        if source is None:
+        if model is None:
             raise OptionError("a gateway needs a model to build a renderer", fix="set model, or pass a pin", option="model")
-        tokenizer = load_tokenizer(source)
+        tokenizer = load_tokenizer(model)
     options.setdefault("require_bridge", True)
-    return resolve(served, tokenizer, pin=pinned, **named, **options).renderer
+    return resolve(model, tokenizer, pin=pinned, **named, **options).renderer
 
 
 def read_pin(pin: Any) -> Resolution | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 import rllm_changes
 import rllm_source
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -30,19 +26,10 @@ def process(changed):
         return subprocess.run(
             [sys.executable, *map(str, arguments)],
             cwd=cwd,
-            env=environment(changed, env),
+            env=rllm_source.environment(changed, env),
             capture_output=True,
             text=True,
             timeout=timeout,
         )
 
     return process
-
-
-def environment(changed, more=None):
-    """Variables of a process that runs rLLM: the copy first, then what this process can import."""
-    path = [changed, changed / "rllm-model-gateway/src", ROOT / "tests/support", *filter(None, sys.path)]
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RLLM_RENDERER_")}
-    # rLLM's tests aren't ours to hold to our warning filters.
-    inherited = {name: value for name, value in inherited.items() if name not in ("PYTHONWARNINGS", "PYTEST_ADDOPTS")}
-    return {**inherited, "PYTHONPATH": os.pathsep.join(map(str, path)), "HF_HUB_OFFLINE": "1", **(more or {})}

@@ -17,7 +17,8 @@ if reason := rllm_source.missing():
     pytest.skip(reason, allow_module_level=True)
 rllm_source.importable()
 
-from rllm_model_gateway import GatewayClient, GatewayConfig, create_app  # noqa: E402
+from rllm_model_gateway import GatewayClient, GatewayConfig, create_app, proxy  # noqa: E402
+from rllm_model_gateway.token_accumulator import TokenAccumulator  # noqa: E402
 
 from rllm_renderer_core import resolve, rllm  # noqa: E402
 
@@ -48,10 +49,20 @@ def renderer(request):
     return out
 
 
+def passes_answered_turn():
+    """Whether this gateway gives the bridge the turn that results answer: with the change of docs/rllm.md."""
+    return "previous_message" in inspect.signature(TokenAccumulator.build_next_prompt).parameters
+
+
+def returns_calls():
+    """Whether this gateway returns calls, with ids, after the first turn; that of rLLM's main returns text alone."""
+    return hasattr(proxy, "_assistant_message_from_completion")
+
+
 @contextlib.contextmanager
-def gateway(renderer):
+def gateway(renderer, **options):
     """The gateway's URL and its worker."""
-    worker = script.Worker(renderer)
+    worker = script.Worker(renderer, **options)
     with script.Served(worker.app()) as worker_url:
         config = GatewayConfig(
             workers=[{"url": f"{worker_url}/v1", "worker_id": "w0"}], health_check_interval=999, sync_traces=True
@@ -75,17 +86,24 @@ def traces_of(url, name):
         client.close()
 
 
+def uncertain(renderer):
+    """Turns at which this gateway can't know which result answers which call, and the format sorts results by their calls."""
+    sorts = renderer.name == "deepseek_v4"
+    return {7} if sorts and not passes_answered_turn() and not returns_calls() else set()
+
+
 def check_session(worker, traces, session):
     """The whole claim: ids grow turn by turn by P + C, and a trainer gets one segment."""
     log = [entry for entry in worker.log if entry["session"] == session]
+    resets = {0, *uncertain(worker.renderer)}
     assert [entry["turn"] for entry in log] == list(range(len(script.TURNS)))
-    assert [entry["path"] for entry in log] == ["chat"] + ["completions"] * (len(script.TURNS) - 1)
+    assert {entry["turn"] for entry in log if entry["path"] == "chat"} == resets
     assert len(traces) == len(script.TURNS)
-    for turn in range(1, len(script.TURNS)):
+    for turn in set(range(len(script.TURNS))) - resets:
         before = log[turn - 1]["prompt"] + script.completion(worker.renderer, turn - 1)
         assert log[turn]["prompt"][: len(before)] == before
         assert list(traces[turn].prompt_token_ids) == log[turn]["prompt"]
-    assert script.segments(traces) == 1
+    assert script.segments(traces) == len(resets)
 
 
 def test_session_of_eight_turns_is_one_segment(renderer):
@@ -98,10 +116,18 @@ def test_cut_off_turn_gets_its_close_and_no_text_is_encoded_again(renderer):
     """What a worker that renders the messages would prompt with differs: the sampled ids aren't the encoder's."""
     with gateway(renderer) as (url, worker):
         script.play(url, 0)
-    last = worker.log[-1]["prompt"]
+    last = max((entry for entry in worker.log if entry["path"] == "completions"), key=lambda entry: entry["turn"])["prompt"]
     text = renderer.tokenizer.decode(last)
     assert renderer.tokenizer.encode(text, add_special_tokens=False) != last
-    assert text.count("[s0 t") == 10
+    assert text.count("[s0 t") == (10 if not uncertain(renderer) else 8)
+
+
+def test_ids_of_the_server_are_enough_where_the_answered_turn_reaches_the_bridge(renderer):
+    if not passes_answered_turn():
+        pytest.skip("this gateway doesn't pass the answered turn to the bridge: see docs/rllm.md")
+    with gateway(renderer, foreign_ids=True) as (url, worker):
+        name = script.play(url, 0)
+        check_session(worker, traces_of(url, name), 0)
 
 
 def test_32_sessions_at_once(renderer):
@@ -112,13 +138,12 @@ def test_32_sessions_at_once(renderer):
             check_session(worker, traces_of(url, name), session)
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 SPOILED = {
-    "an image": [
-        {"type": "text", "text": "seen [s0 t1]"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
-    ],
-    "content of an unknown kind": [{"type": "weather", "text": "wet [s0 t1]"}],
+    "media": [{"type": "text", "text": "seen [s0 t1]"}, IMAGE],
+    "weather": [{"type": "weather", "text": "wet [s0 t1]"}],
 }
+"""Contents that no renderer of text takes, by a word of the reason."""
 
 
 @pytest.mark.parametrize("kind", SPOILED)
@@ -134,9 +159,7 @@ def test_tool_message_that_the_renderer_cant_take_is_a_reset_with_its_reason(ren
     assert [entry["path"] for entry in worker.log] == ["chat", "chat", "completions"]
     assert len(traces) == 3
     declines = [record.getMessage() for record in caplog.records if "declined a bridge" in record.getMessage()]
-    assert declines and (
-        "image_url" in declines[0] or "media" in declines[0] if kind == "an image" else "weather" in declines[0]
-    )
+    assert kind in declines[0] or (kind == "media" and "image_url" in declines[0])
 
 
 def test_renderer_for_rllm_serves_the_gateway_too(renderer):

@@ -140,9 +140,42 @@ ONE_RENDERER = Change(
 """For 955a0c29: turn 0 by the renderer that bridges, for prime's models too. One assertion of rLLM's says otherwise."""
 
 
+PROXY = "rllm-model-gateway/src/rllm_model_gateway/proxy.py"
+ACCUMULATOR = "rllm-model-gateway/src/rllm_model_gateway/token_accumulator.py"
+
+ANSWERED = [
+    Change(
+        PROXY,
+        'tools=request_body.get("tools"))',
+        """\
+tools=request_body.get("tools"),
+                            previous_message=next((m for m in messages[acc.message_count :] if m.get("tool_calls")), None),
+                        )""",
+    ),
+    Change(
+        ACCUMULATOR,
+        "        tools: list[dict[str, Any]] | None = None,\n    ) -> list[int] | None:",
+        """\
+        tools: list[dict[str, Any]] | None = None,
+        previous_message: dict[str, Any] | None = None,
+    ) -> list[int] | None:""",
+    ),
+    Change(
+        ACCUMULATOR,
+        "            tools=tools,\n        )\n        if rendered is None:",
+        """\
+            tools=tools,
+            **({} if previous_message is None else {"previous_message": previous_message}),
+        )
+        if rendered is None:""",
+    ),
+]
+"""For both: the turn that results answer, as the client sends it back, reaches the bridge, so that their pairing is certain."""
+
+
 def changed_copy(target: pathlib.Path, *more: Change) -> pathlib.Path:
     """A copy of ``RLLM_SOURCE`` with the changes for its revision, and ``more``."""
     root = rllm_source.scratch_copy(target)
-    for change in [*(UNIFIED if rllm_source.unified(root) else MAIN), *more]:
+    for change in [*(UNIFIED if rllm_source.unified(root) else MAIN), *ANSWERED, *more]:
         change.apply(root)
     return root

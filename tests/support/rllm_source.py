@@ -59,3 +59,12 @@ def scratch_copy(target: pathlib.Path) -> pathlib.Path:
     for file in ("pyproject.toml",):
         shutil.copy(root / file, target / file)
     return target
+
+
+def environment(root: pathlib.Path, more: dict[str, str] | None = None) -> dict[str, str]:
+    """Variables of a process that runs rLLM: the copy first, then what this process can import."""
+    path = [root, root / GATEWAY.parent, pathlib.Path(__file__).parent, *filter(None, sys.path)]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RLLM_RENDERER_")}
+    # rLLM's tests aren't ours to hold to our warning filters.
+    inherited = {name: value for name, value in inherited.items() if name not in ("PYTHONWARNINGS", "PYTEST_ADDOPTS")}
+    return {**inherited, "PYTHONPATH": os.pathsep.join(map(str, path)), "HF_HUB_OFFLINE": "1", **(more or {})}

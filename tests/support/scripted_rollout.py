@@ -7,6 +7,7 @@ each completion comes letter by letter, so that text that is encoded again gives
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
@@ -101,10 +102,12 @@ class Worker:
     """A worker of vLLM's shape: renders chat requests itself, and samples from ids that it is given.
 
     Attributes:
+        foreign_ids: Give calls ids as vLLM does, which nobody can know from the completion; else as the renderer does.
         log: One entry a request: its path, session, turn and prompt ids.
     """
 
     renderer: Any
+    foreign_ids: bool = False
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def app(self) -> Any:
@@ -124,6 +127,8 @@ class Worker:
             session, turn, sampled = self._sample("chat", prompt)
             parsed = self.renderer.parse_response(sampled, tools=body.get("tools"), prompt_ids=prompt)
             message = parsed.to_message()
+            for at, call in enumerate(message.get("tool_calls") or () if self.foreign_ids else ()):
+                call["id"] = f"chatcmpl-tool-{session}-{turn}-{at}"
             reason = "length" if TURNS[turn].cut_off else "tool_calls" if parsed.tool_calls else "stop"
             choice = {"index": 0, "message": message, "finish_reason": reason, "token_ids": sampled}
             choice["logprobs"] = {"content": [{"token": "x", "logprob": -0.5, "top_logprobs": []} for _ in sampled]}
@@ -186,10 +191,18 @@ def play(url: str, session: int, *, turns: int = len(TURNS), spoil: Callable[[in
             messages += spoil(turn, new) if spoil is not None else new
             answer = client.chat.completions.create(model="m", messages=messages, tools=TOOLS)  # type: ignore[arg-type]
             message = answer.choices[0].message.model_dump(exclude_none=True)
+            if TURNS[turn].calls and not message.get("tool_calls"):
+                # The gateway of rLLM's main returns text alone after the first turn: then the client reads the calls itself.
+                message["tool_calls"] = [
+                    {
+                        "id": f"mine-{turn}-{at}",
+                        "type": "function",
+                        "function": {"name": name, "arguments": json.dumps({"q": q})},
+                    }
+                    for at, (name, q) in enumerate(TURNS[turn].calls)
+                ]
             messages.append(message)
             ids = [call["id"] for call in message.get("tool_calls") or ()]
-            # The gateway of rLLM's main returns text alone after the first turn: then the client makes up the ids.
-            ids = ids or [f"mine-{turn}-{at}" for at in range(len(TURNS[turn].calls))]
     return name
 
 
@@ -212,7 +225,7 @@ class Served:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=120))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
 
     def __enter__(self) -> str:
