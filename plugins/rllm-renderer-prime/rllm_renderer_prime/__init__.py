@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable, hookimpl
@@ -13,6 +13,20 @@ from .installed import UPSTREAM, installed_upstream
 __version__ = "0.1.0"
 
 rllm_renderer_api = 1
+
+
+DATED = {"gpt-oss": ("conversation_start_date", "%Y-%m-%d"), "llama-3": ("date_string", "%d %b %Y")}
+"""Families whose preamble holds a date: the template field and its form."""
+
+_V3 = "the template leaves a turn with one call open, and a result before a query, and forgets the markers of later rounds"
+_HARMONY = "the reference is openai_harmony, which serves: no blank lines behind instructions, no quotation marks on results"
+DEVIATIONS: Mapping[str, Mapping[str, str]] = {
+    "deepseek-v3": {"calls": _V3},
+    "deepseek-r1": {"a query right behind a result": "the template leaves the result open there"},
+    "gpt-oss": dict.fromkeys(("system", "order", "reasoning", "calls", "tools", "whitespace", "no opener"), _HARMONY),
+    "kimi-k2.5": {"tools": "the model's tokenizer class writes the tools as TypeScript; the template alone writes JSON"},
+}
+"""Where a family's renderer differs from the chat template on purpose: probes or their tags."""
 
 
 class PrimeBackend(Backend):
@@ -60,14 +74,18 @@ class PrimeBackend(Backend):
     def candidates(self, query: Query) -> Iterable[Coverage]:
         return [self._coverage(name, Match.PARITY, "its ids equal the tokenizer's template") for name in self.renderer_names()]
 
+    def deviations(self, coverage: Coverage) -> Mapping[str, str]:
+        return DEVIATIONS.get(coverage.renderer, {})
+
     def _coverage(self, family: str, match: Match, reason: str) -> Coverage:
         data = None
-        if family == "gpt-oss":
-            # Harmony's preamble holds the date. It is fixed here, as a coverage travels with a pickled renderer: another
-            # process, or the same one after midnight, must not write other ids.
+        if family in DATED:
+            # The preamble holds today's date, as the template writes it. It is fixed here, as a coverage travels with a pickled
+            # renderer: another process, or the same one after midnight, must not write other ids.
             from datetime import date
 
-            data = date.today().isoformat()
+            field, form = DATED[family]
+            data = {field: date.today().strftime(form)}
         return Coverage(renderer=family, match=match, has_bridge=True, reason=reason, data=data)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +12,7 @@ from rllm_renderer_core.plugin import Coverage, Match, Query
 from rllm_renderer_core.vocabulary import chat_template
 
 from .families import Variant
+from .harmony import with_vocabulary
 from .renderer import PrimeRenderer
 
 BACKEND = "prime"
@@ -93,8 +93,8 @@ def _template_fields(query: Query, coverage: Coverage, config_class: Any, varian
         identity = _identity(listed, template)
         if identity is not None:
             fields["model_identity"] = identity
-    if "conversation_start_date" in allowed and coverage.data is not None:
-        fields.setdefault("conversation_start_date", coverage.data)
+    for name, value in (coverage.data or {}).items():
+        fields.setdefault(name, value)
     return fields
 
 
@@ -196,9 +196,15 @@ def _upstream(query: Query, variant: Variant, config: Any) -> Any:
     name = variant.model or ("super" if "low_effort" in variant.template else "")
     view = _Named(query.tokenizer, name)
     try:
-        renderer: Any = renderers.create_renderer(view, config)
+        renderer: Any
+        if variant.family == "gpt-oss":
+            renderer = with_vocabulary(lambda: renderers.create_renderer(view, config), query.tokenizer)
+        else:
+            renderer = renderers.create_renderer(view, config)
         if query.image_processor is not None:
             renderer = _with_processor(renderer, view, config, query)
+    except RendererError:
+        raise
     except AssertionError as error:
         raise TokenizerError(
             f"the tokenizer of {query.model!r} isn't one of {variant.family}: {error}",
@@ -206,10 +212,6 @@ def _upstream(query: Query, variant: Variant, config: Any) -> Any:
         ) from error
     except ValueError as error:
         raise TokenizerError(f"{variant.family} can't be built on this tokenizer: {error}", fix="pass the model's") from error
-    except RuntimeError as error:
-        if variant.family != "gpt-oss":
-            raise
-        raise _missing_vocabulary(error) from error
     for attribute, value in list(vars(renderer).items()):
         if value is view:
             setattr(renderer, attribute, query.tokenizer)
@@ -230,12 +232,3 @@ def _with_processor(renderer: Any, view: Any, config: Any, query: Query) -> Any:
     if not hasattr(processor, "image_processor"):  # the image half alone, which is all that upstream uses of it
         processor = SimpleNamespace(image_processor=processor)
     return type(renderer)(view, config, processor=processor)
-
-
-def _missing_vocabulary(error: Exception) -> TokenizerError:
-    folder = os.environ.get("TIKTOKEN_ENCODINGS_BASE")
-    where = f"TIKTOKEN_ENCODINGS_BASE={folder!r} has no readable o200k_base.tiktoken" if folder else "it can't be downloaded"
-    return TokenizerError(
-        f"gpt-oss needs the vocabulary file o200k_base.tiktoken, and {where}: {str(error).splitlines()[0]}",
-        fix="put o200k_base.tiktoken into a folder and set TIKTOKEN_ENCODINGS_BASE to that folder, before the process starts",
-    )

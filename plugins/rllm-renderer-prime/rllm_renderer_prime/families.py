@@ -20,6 +20,7 @@ class Family:
         no_system_in_bridge: Why a system or developer message among the new ones can't be bridged, or empty.
         one_call: Whether a turn has one call at most, so that one result follows it.
         tag_stops: Whether a turn is closed by the next turn's role tag, which the model may have sampled.
+        calls_end_reasoning: Whether upstream ends the reasoning at a call inside it, also where its close follows.
         text_arguments: Whether arguments are written as bare text, so that their types come from the tool's declaration.
         reasons: Whether the format has reasoning; without it no completion can end inside.
     """
@@ -30,6 +31,7 @@ class Family:
     no_system_in_bridge: str = ""
     one_call: bool = False
     tag_stops: bool = False
+    calls_end_reasoning: bool = False
     text_arguments: bool = False
     reasons: bool = True
 
@@ -39,7 +41,7 @@ _HOISTED = "the chat template moves every system message to the beginning of the
 _DROPPED = "the chat template drops a system message that isn't the first one"
 
 _QWEN35 = Family(text_arguments=True, no_system_in_bridge=_FIRST_ONLY)
-_GLM = Family(text_arguments=True, tag_stops=True)
+_GLM = Family(text_arguments=True, tag_stops=True, calls_end_reasoning=True)
 _NEMOTRON = Family(text_arguments=True)
 _LAGUNA = Family(text_arguments=True)
 
@@ -53,7 +55,7 @@ FAMILIES: dict[str, Family] = {
     "glm-4.5": _GLM,
     "glm-5": _GLM,
     "glm-5.1": _GLM,
-    "glm-5.3": Family(text_arguments=True, tag_stops=True, ordered=True),
+    "glm-5.3": Family(text_arguments=True, tag_stops=True, calls_end_reasoning=True, ordered=True),
     "minimax-m2": Family(text_arguments=True, no_system_in_bridge=_DROPPED),
     "nemotron-3": _NEMOTRON,
     "nemotron-3-ultra": _NEMOTRON,
@@ -62,11 +64,11 @@ FAMILIES: dict[str, Family] = {
     "laguna-m.1": _LAGUNA,
     "laguna-xs-2.1": _LAGUNA,
     "laguna-s-2.1": _LAGUNA,
-    "hy3": Family(text_arguments=True),
+    "hy3": Family(text_arguments=True, no_system_in_bridge=_HOISTED),
     "llama-3": Family(one_call=True, reasons=False),
     "deepseek-v3": Family(reasons=False, no_system_in_bridge=_HOISTED),
     "deepseek-r1": Family(no_system_in_bridge=_HOISTED),
-    "deepseek-v4": Family(roles=DEVELOPER | {"latest_reminder"}, ordered=True),
+    "deepseek-v4": Family(roles=DEVELOPER | {"latest_reminder"}, ordered=True, calls_end_reasoning=True),
     "kimi-k2": Family(roles=ALL_ROLES, identity="id"),
     "kimi-k2.5": Family(roles=ALL_ROLES, identity="id"),
     "gpt-oss": Family(roles=DEVELOPER, identity="name"),

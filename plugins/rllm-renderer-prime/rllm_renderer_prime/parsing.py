@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
@@ -26,10 +26,17 @@ BROKEN = frozenset(
 class Parser:
     """Parses completions of one upstream renderer."""
 
-    def __init__(self, upstream: Any, variant: Variant, stops: frozenset[int], encode: Callable[[str], Ids]) -> None:
+    def __init__(self, upstream: Any, tokenizer: Any, variant: Variant, stops: frozenset[int]) -> None:
+        def encode(text: str) -> Ids:
+            return list(tokenizer.encode(text, add_special_tokens=False))
+
         self._upstream = upstream
+        self._tokenizer = tokenizer
         self._text_arguments = family_of(variant.family).text_arguments
         self._stops = stops
+        self._closing: Ids = []
+        if family_of(variant.family).calls_end_reasoning and variant.thinking is not False:
+            self._closing = encode("</think>")
         self._harmony_header: Ids = []
         self._harmony_message = -1
         if variant.family == "gpt-oss":
@@ -43,6 +50,11 @@ class Parser:
             fed = self._with_header(ids, prompt)
             declared = untyped(tools) if self._text_arguments else tools
             parsed = self._upstream.parse_response(fed, tools=declared, prompt_ids=prompt)
+            close = self._close_behind_a_call(ids, parsed)
+            if close:
+                # The close is explicit: what was written before it is a sketch, and no call.
+                parsed = self._upstream.parse_response(ids[close:], tools=declared, prompt_ids=prompt)
+                parsed.reasoning_content = self._decode(ids[:close]).removeprefix("<think>").strip()
             calls = [self._call(call, tools) for call in parsed.tool_calls]
             if at is None and calls and calls[-1].status is ToolCallStatus.INVALID_JSON:
                 # Upstream looks at the JSON first: a call that is cut off is one that isn't closed.
@@ -60,6 +72,13 @@ class Parser:
             termination = Termination.STOP
         return ParsedResponse(parsed.content or "", parsed.reasoning_content, calls, termination, complete)
 
+    def _close_behind_a_call(self, ids: Ids, parsed: Any) -> int:
+        """Where the reasoning closes, if upstream took something inside it for a call; else 0."""
+        if not self._closing or not parsed.tool_calls or self._closing[0] not in ids:
+            return 0
+        at, span = ids.index(self._closing[0]), parsed.tool_calls[0].token_span
+        return at if span is not None and span[0] < at else 0
+
     def _with_header(self, ids: Ids, prompt: Ids | None) -> Ids:
         """Harmony's completions begin in the middle of a header, of which upstream needs the beginning."""
         start = self._harmony_header[:1]
@@ -69,6 +88,9 @@ class Parser:
             head = prompt[len(prompt) - 1 - prompt[::-1].index(start[0]) :]
             return ids if self._harmony_message in head else [*head, *ids]
         return [*self._harmony_header, *ids]
+
+    def _decode(self, ids: Ids) -> str:
+        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def _call(self, call: Any, tools: Sequence[Any] | None) -> ToolCall:
         status = ToolCallStatus(str(call.status.value))

@@ -38,15 +38,15 @@ class PrimeRenderer:
         self.wants_result_names = self._family.identity != "id"
         self._stops = frozenset(upstream.get_stop_token_ids())
         # Without a pair of single ids for its markers a format that reasons has None: the core parses then. Harmony's reasoning
-        # is a channel, not a pair of markers, and upstream's bridge finds a stop inside it by itself.
+        # is a channel, not a pair of markers; TurnEnd finds a stop inside it.
         self.reasoning_ids: tuple[int, int] | tuple[()] | None = ()
         if self._family.reasons and variant.family != "gpt-oss":
             self.reasoning_ids = reasoning_ids(tokenizer) or None
         self._in_render = corrections_for(variant, "render")
         self._in_bridge = corrections_for(variant, "bridge")
         self._opener = opener_for(variant, self._encode)
-        self._parser = Parser(upstream, variant, self._stops, self._encode)
-        self._end = TurnEnd(upstream, variant, self._stops, self._encode)
+        self._parser = Parser(upstream, tokenizer, variant, self._stops)
+        self._end = TurnEnd(variant, self._stops, self._encode)
         self._gemma = GemmaResponses(upstream, self._encode) if variant.family == "gemma4" else None
         self._media_ids = tuple(getattr(upstream, "mm_token_type_id_map", None) or ()) if media else ()
 

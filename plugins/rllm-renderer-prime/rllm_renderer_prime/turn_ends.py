@@ -18,9 +18,8 @@ ROLE_TAGS = {"user": "<|user|>", "tool": "<|observation|>", "system": "<|system|
 class TurnEnd:
     """Checks how C ends before upstream's bridge, and what upstream made of it afterwards."""
 
-    def __init__(self, upstream: Any, variant: Variant, stops: frozenset[int], encode: Encode) -> None:
+    def __init__(self, variant: Variant, stops: frozenset[int], encode: Encode) -> None:
         self._stops = stops
-        self._family = variant.family
         self._tags: dict[int, str] = {}
         self._endoftext: int | None = None
         self._harmony: dict[str, int] = {}
@@ -29,6 +28,8 @@ class TurnEnd:
             self._endoftext = encode("<|endoftext|>")[0]
         if variant.family == "gpt-oss":
             self._harmony = {text: encode(f"<|{text}|>")[0] for text in ("start", "channel", "message", "end", "constrain")}
+            self._analysis = encode("<|channel|>analysis")
+            self._recipient = encode(" to")
 
     def closed(self, prompt: Ids, sampled: Ids, new: Sequence[dict[str, Any]]) -> Ids:
         """C through its stop, or all of it where it was cut off.
@@ -39,6 +40,8 @@ class TurnEnd:
         at = len(sampled) if self._stops.isdisjoint(sampled) else next(i for i, t in enumerate(sampled) if t in self._stops)
         if at == len(sampled):
             self._refuse_cut(prompt, sampled)
+        elif self._harmony:
+            self._refuse_stop_in_analysis(sampled[:at])
         stop = sampled[at] if at < len(sampled) else next(iter(sampled[-1:]), -1)
         if stop in self._tags and self._tags[stop] != new[0]["role"]:
             tag, first = self._tags[stop], new[0]["role"]
@@ -55,6 +58,15 @@ class TurnEnd:
                 break
         if last != "message":
             raise BridgeDeclined("the completion was cut off between two messages of the turn, where nothing can close it")
+
+    def _refuse_stop_in_analysis(self, sampled: Ids) -> None:
+        """Upstream knows the channel only where the prompt opened it; a call that is made in analysis names its recipient."""
+        start = next((i for i in range(len(sampled) - 1, -1, -1) if sampled[i] == self._harmony["start"]), 0)
+        message = self._harmony["message"]
+        header = sampled[start : sampled.index(message, start) if message in sampled[start:] else len(sampled)]
+        opened = any(header[i : i + len(self._analysis)] == self._analysis for i in range(len(header)))
+        if opened and self._recipient[0] not in header:
+            raise BridgeDeclined("the completion stopped inside reasoning")
 
     def repaired(self, out: Any, prompt: Ids, sampled: Ids, closed: Ids) -> tuple[Ids, list[Any], list[Any]]:
         """Upstream's ids with their attribution, without a close that the template doesn't have.
