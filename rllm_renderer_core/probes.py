@@ -19,7 +19,7 @@ TOOLS: tuple[Mapping[str, Any], ...] = (
         "type": "function",
         "function": {
             "name": "look",
-            "description": "Look something up; 'quotes' & <tags>, größer.",
+            "description": "Look something up; 'quotes' & <tags>.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -45,6 +45,18 @@ TOOLS: tuple[Mapping[str, Any], ...] = (
     },
 )
 """Two declarations as serving passes them: OpenAI's wrapper, one with nested parameters."""
+
+FOREIGN_TOOLS: tuple[Mapping[str, Any], ...] = (
+    {
+        "type": "function",
+        "function": {
+            "name": "suche",
+            "description": 'Größer, 日本; "a\\b"\nc.',
+            "parameters": {"type": "object", "properties": {"größe": {"type": "number", "default": 0.5, "x": None}}},
+        },
+    },
+)
+"""A declaration in another script, with what JSON escapes: some renderers write it as ``\\u00f6``, or in Python's spelling."""
 
 NESTED = {"q": 'a "b"\nc', "deep": True, "where": {"shelf": 3, "kind": "jar"}, "tags": ["x", "größer"]}
 REASONING = "Weighing it."
@@ -98,13 +110,20 @@ class Probe:
     tags: frozenset[str] = frozenset()
 
 
-def _probe(name: str, *messages: Mapping[str, Any], opener: bool = True, tools: bool = False, tags: str = "") -> Probe:
+def _probe(
+    name: str,
+    *messages: Mapping[str, Any],
+    opener: bool = True,
+    tools: bool | Sequence[Mapping[str, Any]] = False,
+    tags: str = "",
+) -> Probe:
     said = {tag for tag in tags.split(",") if tag} | ({"tools"} if tools else set()) | (set() if opener else {"no opener"})
     for message in messages:
         said |= {"calls"} if "tool_calls" in message else set()
         said |= {"results"} if message["role"] == "tool" else set()
         said |= {"reasoning"} if "reasoning_content" in message else set()
-    return Probe(name, messages, opener, TOOLS if tools else None, frozenset(said))
+    declared = TOOLS if tools is True else tools or None
+    return Probe(name, messages, opener, declared, frozenset(said))
 
 
 PROBES: tuple[Probe, ...] = (
@@ -137,6 +156,7 @@ PROBES: tuple[Probe, ...] = (
     # Tool declarations.
     _probe("tools, no system message", _user("How many apples?"), tools=True, tags="system"),
     _probe("tools and a system message", *OPENING, tools=True, tags="system"),
+    _probe("a tool in another script", *OPENING, tools=FOREIGN_TOOLS),
     # Calls and results.
     _probe("a call", *OPENING, ONE_CALL, opener=False, tools=True),
     _probe("a call with nested arguments", *OPENING, _said("", _call("look", 0, NESTED)), FIVE, tools=True),

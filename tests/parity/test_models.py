@@ -1,0 +1,131 @@
+"""Real tokenizers under a name that nobody knows: which renderer is found, and that it bridges as the template continues."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+
+import pytest
+import real_tokenizers
+from shapes import SHAPES, TOOLS, closes, continuation, sampled_turn, template_text
+
+from rllm_renderer_core import BridgeDeclined, resolve
+from rllm_renderer_core.detection import LEAST_PROBES, detect
+from rllm_renderer_core.discovery import load_backends
+from rllm_renderer_core.plugin import Query
+
+pytest.importorskip("rllm_renderer_prime")
+pytest.importorskip("renderers")
+pytest.importorskip("transformers")
+
+HIDDEN = "ckpt-step-40"
+
+FOUND = {
+    "Qwen/Qwen3-8B": "prime:qwen3",
+    "Qwen/Qwen3-4B-Instruct-2507": "prime:qwen3",
+    "Qwen/Qwen3.5-9B": "prime:qwen3.5",
+    "Qwen/Qwen3.5-0.8B": "prime:qwen3.5",
+    "Qwen/Qwen3.6-35B-A3B": "prime:qwen3.6",
+    "Qwen/Qwen3.8-27B": "prime:qwen3.8",
+    "zai-org/GLM-4.5": "prime:glm-4.5",
+    "zai-org/GLM-5": "prime:glm-5",
+    "zai-org/GLM-5.1": "prime:glm-5.1",
+    "MiniMaxAI/MiniMax-M2": "prime:minimax-m2",
+    "MiniMaxAI/MiniMax-M2.7": "prime:minimax-m2",
+    "MiniMaxAI/MiniMax-M3": "minimax-m3:minimax-m3",
+    "meta-llama/Llama-3.2-3B-Instruct": "prime:llama-3",
+    "google/gemma-4-E2B-it": "prime:gemma4",
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "prime:nemotron-3",
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": "prime:nemotron-3",
+}
+"""What is found with the plugins that need neither torch nor the Fireworks cookbook. All other models fall back."""
+
+REFUSES_TOO_MUCH = ("google/gemma-3-4b-it",)
+LIGHT = ("prime", "minimax-m3")
+
+
+@functools.cache
+def hidden(model):
+    why = real_tokenizers.missing(model)
+    if why:
+        pytest.skip(why)
+    tokenizer = real_tokenizers.load(model, name_or_path=HIDDEN)
+    if not tokenizer.chat_template:
+        pytest.skip(f"{model} has no chat template")
+    return tokenizer
+
+
+def light_backends():
+    return [each for each in load_backends()[0] if each.backend.name in LIGHT]
+
+
+@pytest.mark.parametrize("model", real_tokenizers.MODELS)
+def test_who_is_found(model):
+    found = detect(light_backends(), Query(HIDDEN, hidden(model)))
+    assert (found.winner.name if found.winner else None) == FOUND.get(model), found.outcome
+    assert [each.name for each in found.passed] == ([FOUND[model]] if model in FOUND else [])
+    if model in REFUSES_TOO_MUCH:
+        assert "which proves too little" in found.outcome
+    elif model not in FOUND:
+        assert "the nearest is " in found.outcome or "no installed backend has a renderer" in found.outcome
+    else:
+        assert found.winner.report.accepted >= LEAST_PROBES
+
+
+@pytest.mark.parametrize("model", FOUND)
+def test_what_is_found_bridges_as_the_official_template_continues(model):
+    tokenizer = hidden(model)
+    renderer = resolve(None, tokenizer)
+    assert f"{renderer.backend}:{renderer.name}" == FOUND[model] and renderer.resolution.match == "parity"
+    named = real_tokenizers.load(model)  # the oracle goes by the name
+    text_of = template_text(named)
+    equal = 0
+    for shape in SHAPES:
+        tools = TOOLS if shape.assistant.get("tool_calls") else None
+        try:
+            prompt, sampled = sampled_turn(named, text_of, shape, closes(model), tools)
+            expected = continuation(named, text_of, shape, closes(model), tools)
+        except Exception:  # the template refuses this shape
+            continue
+        out = renderer.try_bridge(prompt, sampled, shape.new, tools=tools, previous_message=shape.assistant)
+        if isinstance(out, BridgeDeclined):
+            continue
+        assert out.token_ids[len(prompt + sampled) :] == expected, shape.name
+        equal += 1
+    assert equal >= 7
+
+
+@pytest.mark.parametrize("model", ["zai-org/GLM-5.2"])
+def test_the_cookbooks_renderer_is_found_after_prime(model):
+    if importlib.util.find_spec("training") is None:
+        pytest.skip(f"not proved for {model}: the Fireworks cookbook isn't installed")
+    pytest.importorskip("rllm_renderer_fireworks")
+    renderer = resolve(None, hidden(model))
+    assert (renderer.backend, renderer.name) == ("fireworks", "glm_moe_dsa")
+
+
+def test_thinking_is_part_of_what_is_compared():
+    """With thinking off the template ends otherwise, and the same renderer is found with that option."""
+    renderer = resolve(None, hidden("Qwen/Qwen3.5-9B"), thinking=False, require_bridge=True)
+    assert (renderer.name, renderer.resolution.options) == ("qwen3.5", {"thinking": False})
+    again = resolve(pin=renderer.resolution, tokenizer=hidden("Qwen/Qwen3.5-9B"))
+    assert again.resolution == renderer.resolution
+
+
+def test_a_listed_name_on_another_checkpoints_tokenizer_is_warned_about():
+    """The map says what Qwen3-8B is; this tokenizer's template says that it isn't that."""
+    from rllm_renderer_core import RendererWarning
+
+    with pytest.warns(RendererWarning) as caught:
+        resolve("Qwen/Qwen3-8B", hidden("Qwen/Qwen3-4B-Instruct-2507"))
+    text = str(caught[0].message)
+    assert "Qwen/Qwen3-8B: prime:qwen3 differs from the tokenizer's chat template on" in text
+    assert "<think>" in text and "at id" in text
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "Qwen/Qwen3-4B-Instruct-2507", "MiniMaxAI/MiniMax-M3"])
+def test_a_listed_model_on_its_own_tokenizer_is_equal(model):
+    why = real_tokenizers.missing(model)
+    if why:
+        pytest.skip(why)
+    assert resolve(model, real_tokenizers.load(model), parity="error").has_bridge
