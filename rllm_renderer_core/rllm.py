@@ -30,8 +30,8 @@ PIN_VARIABLE = "RLLM_RENDERER_PIN"
 TRAINING_BACKENDS = frozenset({"verl", "tinker", "fireworks"})
 
 SOURCES = {"prime": "prime", "chat-template": "chat_template"}
-"""rLLM's word for where a renderer comes from, by the name of the backend. All others are ``"tinker"``: its call sites know these
-three alone, and take a renderer of a source that they don't know for none."""
+"""rLLM's word for where a renderer comes from, by the name of the backend. All others are ``"tinker"``: its call sites know
+these three alone, and take a renderer of a source that they don't know for none."""
 
 PRIME_FAMILIES = ("qwen3", "qwen3.5", "qwen3.6", "deepseek-v3", "nemotron-3")
 """Families that ``renderer_name`` means too, in any spelling of the separators: rLLM made them aliases of prime's."""
