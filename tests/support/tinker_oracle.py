@@ -209,3 +209,21 @@ def official_turn(case: Case, shape: shapes.Shape, tools: Any) -> tuple[list[int
         return shapes.sampled_turn(tokenizer(case.model), reference(case), shape, shapes.closes(case.model), tools)
     except Exception:
         return None
+
+
+@functools.cache
+def resolved_renderer(renderer: str, model: str, thinking: bool | None = None) -> Any:
+    """What ``resolve`` returns for this renderer on this model's tokenizer; skips where one of them can't be had."""
+    import pytest
+
+    from rllm_renderer_core import resolve
+    from rllm_renderer_tinker import catalog
+
+    why = real_tokenizers.missing(model)
+    if why:
+        pytest.skip(why)
+    if renderer not in catalog.builtin_names():
+        pytest.skip(f"this tinker-cookbook has no renderer {renderer!r}")
+    return resolve(
+        model, real_tokenizers.load(model), backend="tinker", renderer=renderer, thinking=thinking, parity="off"
+    )

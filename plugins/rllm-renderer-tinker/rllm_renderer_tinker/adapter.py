@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -101,7 +100,7 @@ class TinkerRenderer:
             return parts
         conversation, behind = split_opener(parts)
         ending = self._before_role(flat_ids((part.chunk for part in behind), self._placeholder, self.name)[0])
-        return [*conversation, Part(_TextChunk(ending))] if ending else conversation
+        return [*conversation, Part(_text_chunk(ending))] if ending else conversation
 
     def _before_role(self, opener: list[int]) -> list[int]:
         """What upstream writes before the role tag of the next turn although it ends this one: a newline."""
@@ -243,14 +242,13 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return next((at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its), min(len(one), len(other)))
 
 
-@dataclass(frozen=True)
-class _TextChunk:
-    """A piece of a prompt that upstream has no chunk for."""
-
-    tokens: list[int]
-
-
 def _model_input(parts: Sequence[Part]) -> Any:
     import tinker
 
     return tinker.ModelInput(chunks=[part.chunk for part in parts])
+
+
+def _text_chunk(ids: list[int]) -> Any:
+    import tinker
+
+    return tinker.EncodedTextChunk(tokens=ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
@@ -31,7 +31,11 @@ class TinkerBackend(Backend):
             return Unavailable(f"{UPSTREAM} isn't installed", f"pip install {UPSTREAM}")
         if query.renderer is not None:
             return self._named(query, query.renderer)
-        found = catalog.recommended(query.model)
+        try:
+            found = catalog.recommended(query.model)
+        except ImportError as error:
+            what = f"module {error.name!r}" if error.name else str(error)
+            return Unavailable(f"{UPSTREAM} is installed but broken ({what})", f"pip install --force-reinstall {UPSTREAM}")
         if found is None:
             return None
         name, listed = found
@@ -102,8 +106,3 @@ def _missing_requirement(name: str) -> Unavailable | None:
     if name == "tml_v0" and importlib.util.find_spec("tml_renderers") is None:
         return Unavailable("renderer 'tml_v0' needs tml-renderers, which isn't installed", "pip install tml-renderers")
     return None
-
-
-def describe(renderer: Any) -> str:
-    """Upstream's class, for error messages."""
-    return f"{type(renderer).__module__}.{type(renderer).__qualname__}"
