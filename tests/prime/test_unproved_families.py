@@ -1,5 +1,5 @@
-"""Families whose vocabulary is in no package: on a stand-in vocabulary with their control tokens, a bridge must put behind a turn
-what the same renderer's full render puts there. Their templates aren't compared: see docs/models.md."""
+"""Families whose vocabulary is in no package: on a stand-in vocabulary with their control tokens, a bridge must put behind a
+turn what the same renderer's full render puts there. Their templates aren't compared: see docs/models.md."""
 
 from __future__ import annotations
 
@@ -73,8 +73,9 @@ def test_a_bridge_is_what_a_full_render_puts_there(model: str, tokenizer_of: Cal
         sampled = rendered[start:]
         if tokenizer.decode(prompt[-1:]) == "<think>" and "</think>" not in tokenizer.decode(sampled):
             sampled = [*shapes.encode(tokenizer, "x</think>"), *sampled]
-        if not stops & set(sampled):  # GLM's turns are closed by the next role tag
-            sampled = [*sampled, *shapes.encode(tokenizer, "<|endoftext|>")]
+        if not stops & set(sampled):  # GLM's turns are closed by the next role tag, and Hy3's last one isn't closed
+            end = tokenizer.convert_tokens_to_ids("<|endoftext|>")
+            sampled = [*sampled, end if end in stops else min(stops)]
         sampled = sampled[: next(i for i, token in enumerate(sampled) if token in stops) + 1]
         out = renderer.try_bridge(prompt, sampled, shape.new, previous_message=shape.assistant)
         if (model, shape.name) in FORCED:
