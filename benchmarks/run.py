@@ -63,14 +63,19 @@ def process(code: str) -> float:
 def conversation(tokenizer: Any, size: int) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]]]:
     """An agent's run of about ``size`` ids: the history, the turn that was sampled last, and what follows it."""
     per_step = len(shapes.encode(tokenizer, TEXT * 8)) + 60
-    messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the log."}, shapes.user("Which ships passed?")]
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "Keep the log."}, shapes.user("Which ships passed?")]
     for step in range(max(1, size // per_step)):
-        messages.append({"role": "assistant", "content": TEXT * 2, "tool_calls": [shapes.call("look", f"c{step}", f"night {step}")]})
+        call = shapes.call("look", f"c{step}", f"night {step}")
+        messages.append({"role": "assistant", "content": TEXT * 2, "tool_calls": [call]})
         messages.append(shapes.result("look", f"c{step}", TEXT * 6))
-    return messages, {"role": "assistant", "content": "", "tool_calls": [shapes.call("look", "last")]}, [
-        shapes.result("look", "last", "Two barges."),
-        shapes.user("And at noon?"),
-    ]
+    return (
+        messages,
+        {"role": "assistant", "content": "", "tool_calls": [shapes.call("look", "last")]},
+        [
+            shapes.result("look", "last", "Two barges."),
+            shapes.user("And at noon?"),
+        ],
+    )
 
 
 class Table:
@@ -91,9 +96,12 @@ class Table:
 def start_up(table: Table) -> None:
     bare = process("pass")
     core, upstream = process("import rllm_renderer_core") - bare, process("import renderers") - bare
-    table.add("import, against `import renderers`", core, upstream, core / upstream, "at most 0.10x", kept=core <= upstream / 10)
+    table.add(
+        "import, against `import renderers`", core, upstream, core / upstream, "at most 0.10x", kept=core <= upstream / 10
+    )
     cold = process(COLD_SELECT) - bare
-    table.add("cold select of an unknown model, against `import renderers`", cold, upstream, cold / upstream, "no torch, no transformers", kept=True)
+    what = "cold select of an unknown model, against `import renderers`"
+    table.add(what, cold, upstream, cold / upstream, "no torch, no transformers", kept=True)
 
 
 def prime(table: Table, tokenizer: Any, repeat: int) -> None:
@@ -140,7 +148,8 @@ def seam(table: Table, tokenizer: Any, repeat: int, **options: Any) -> None:
             repeat,
         )
         copied = seconds(lambda p=prompt, c=sampled: _copy(p, c), repeat)
-        table.add(f"{name}, bridge, {label}, against one small render", a, b, a / b, "at most 1.5x and the copy", kept=a <= 1.5 * b + copied)
+        what = f"{name}, bridge, {label}, against one small render"
+        table.add(what, a, b, a / b, "at most 1.5x and the copy", kept=a <= 1.5 * b + copied)
         full = seconds(lambda h=history, t=turn, n=new: ours.render_ids([*h, t, *n], add_generation_prompt=True), 3)
         kept = size != SIZES[-1] or full >= 40 * a
         table.add(f"full re-render, {label}, against the seam bridge", full, a, full / a, "at least 40x at 80k", kept=kept)
@@ -150,7 +159,7 @@ def _copy(prompt: list[int], sampled: list[int]) -> bool:
     """What any bridge has to do with the ids: copy them in, join them, check them, and mark them."""
     joined = list(prompt) + list(sampled)
     mask: list[bool | None] = [None] * len(joined)
-    return joined[: len(prompt)] == prompt and bool(mask + [False])
+    return joined[: len(prompt)] == prompt and bool([*mask, False])
 
 
 def main() -> None:

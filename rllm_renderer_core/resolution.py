@@ -69,7 +69,9 @@ class Resolution:
         names = {each.name for each in fields(cls)}
         needed = ("model", "backend", "renderer", "match", "has_bridge")
         odd = sorted(values.keys() - names) + [
-            f"no {name}" for name in needed if values.get(name) is None or (name in ("backend", "renderer") and not values[name])
+            f"no {name}"
+            for name in needed
+            if values.get(name) is None or (name in ("backend", "renderer") and not values[name])
         ]
         if odd:
             raise PinMismatchError(

@@ -7,10 +7,10 @@ import re
 import subprocess
 import sys
 import textwrap
-import tomllib
 
 import pytest
 import real_tokenizers
+import tomllib
 
 import rllm_renderer_core as core
 from rllm_renderer_core.testing import fake_distribution
@@ -27,11 +27,7 @@ def files() -> dict[str, str]:
 @pytest.fixture
 def installed(tmp_path):
     project = tomllib.loads(files()["pyproject.toml"])
-    modules = {
-        name.removesuffix(".py"): text
-        for name, text in files().items()
-        if name.startswith("rllm_renderer_acme")
-    }
+    modules = {name.removesuffix(".py"): text for name, text in files().items() if name.startswith("rllm_renderer_acme")}
     with fake_distribution(
         tmp_path,
         project["project"]["name"],

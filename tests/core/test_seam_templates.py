@@ -92,7 +92,9 @@ def test_results_without_names_are_bridged_or_declined_because_the_format_shows_
     assert all(any(text in reason for text in FORCED) for _, reason in declined), declined
 
 
-@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "zai-org/GLM-5", "deepseek-ai/DeepSeek-V3.1", "meta-llama/Llama-3.2-3B-Instruct"])
+@pytest.mark.parametrize(
+    "model", ["Qwen/Qwen3-8B", "zai-org/GLM-5", "deepseek-ai/DeepSeek-V3.1", "meta-llama/Llama-3.2-3B-Instruct"]
+)
 class TestEndings:
     """What the completion ends with, on one shape."""
 

@@ -157,22 +157,28 @@ def _kimi() -> str:
     return _from_ranks(ranks, splintr.KIMI_PATTERN, added, offset=0, ignore_merges=True)
 
 
-MISTRAL_TOKENS = (
-    "<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CALLS]".split()
+def _numbered(first: int, texts: str) -> dict[int, str]:
+    return dict(enumerate(texts.split(), first))
+
+
+MISTRAL_TOKENS = _numbered(
+    0, "<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CALLS]"
 )
-NEMOTRON_TOKENS = dict(
-    enumerate("<|im_start|> <|im_end|> <think> </think> <tool_call> </tool_call> <tool_response> </tool_response>".split(), 10)
+NEMOTRON_TOKENS = _numbered(
+    10, "<|im_start|> <|im_end|> <think> </think> <tool_call> </tool_call> <tool_response> </tool_response>"
 )
-MINISTRAL_TOKENS = dict(
-    enumerate(
-        "[IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]".split(), 10
-    )
-) | {24: "[AUDIO]", 25: "[BEGIN_AUDIO]", 32: "[ARGS]", 33: "[CALL_ID]", 34: "[THINK]", 35: "[/THINK]"}
+MINISTRAL_TOKENS = {
+    **_numbered(
+        10, "[IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]"
+    ),
+    **_numbered(24, "[AUDIO] [BEGIN_AUDIO]"),
+    **_numbered(32, "[ARGS] [CALL_ID] [THINK] [/THINK]"),
+}
 
 
 def _tekken(names: dict[int, str]) -> str:
     data = json.loads((_package("mistral_common") / "data" / "tekken_240911.json").read_text())
-    known = dict(enumerate(MISTRAL_TOKENS)) | names
+    known = MISTRAL_TOKENS | names
     ranks = {base64.b64decode(entry["token_bytes"]): entry["rank"] for entry in data["vocab"][: 131072 - 1000]}
     added = {index: (known.get(index, f"<SPECIAL_{index}>"), True) for index in range(1000)}
     return _from_ranks(ranks, data["config"]["pattern"], added, offset=1000, ignore_merges=False)
@@ -242,10 +248,10 @@ MODELS: dict[str, Source] = {
     "zai-org/GLM-5.2": _glm("glm-4.7-flash", lambda: _otc_template("glm-5.2")),
     "MiniMaxAI/MiniMax-M2": Source(lambda: _otc("minimax"), lambda: _extra("minimax_m2"), "[e~[", "]~!b["),
     "MiniMaxAI/MiniMax-M2.7": Source(lambda: _otc("minimax"), lambda: _otc_template("minimax"), "[e~[", "]~!b["),
-    "MiniMaxAI/MiniMax-M3": Source(
-        lambda: _otc("minimax-m3"), lambda: _otc_template("minimax-m3"), "[e~[", "]~b]", "]!p~["
+    "MiniMaxAI/MiniMax-M3": Source(lambda: _otc("minimax-m3"), lambda: _otc_template("minimax-m3"), "[e~[", "]~b]", "]!p~["),
+    "openai/gpt-oss-20b": Source(
+        lambda: _npm("gptoss"), lambda: _trl("gptoss"), "<|return|>", "<|startoftext|>", "<|endoftext|>"
     ),
-    "openai/gpt-oss-20b": Source(lambda: _npm("gptoss"), lambda: _trl("gptoss"), "<|return|>", "<|startoftext|>", "<|endoftext|>"),
     "meta-llama/Llama-3.1-8B-Instruct": Source(_llama, lambda: _trl("llama3_1"), "<|eot_id|>", "<|begin_of_text|>"),
     "meta-llama/Llama-3.2-3B-Instruct": Source(_llama, lambda: _trl("llama3_2"), "<|eot_id|>", "<|begin_of_text|>"),
     "google/gemma-3-4b-it": Source(lambda: _npm("gemma3"), lambda: _trl("gemma3"), "<end_of_turn>", "<bos>", "<pad>"),
