@@ -1,4 +1,4 @@
-"""What tinker's renderers are compared with: for each a model, its official template, and more histories than the nine shapes."""
+"""What tinker's renderers are compared with: for each a model, its official template, and more than the nine shapes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,13 @@ ARGUMENTS = {"q": "Größe 日本", "deep": True, "n": 3, "x": None, "l": ["é",
 CALL_WITH_ALL = {
     "role": "assistant",
     "content": "",
-    "tool_calls": [{"id": "functions.look:0", "type": "function", "function": {"name": "look", "arguments": json.dumps(ARGUMENTS, ensure_ascii=False)}}],
+    "tool_calls": [
+        {
+            "id": "functions.look:0",
+            "type": "function",
+            "function": {"name": "look", "arguments": json.dumps(ARGUMENTS, ensure_ascii=False)},
+        }
+    ],
 }
 
 HISTORIES: dict[str, list[dict[str, Any]]] = {
@@ -215,9 +221,9 @@ def official_turn(case: Case, shape: shapes.Shape, tools: Any) -> tuple[list[int
 def resolved_renderer(renderer: str, model: str, thinking: bool | None = None) -> Any:
     """What ``resolve`` returns for this renderer on this model's tokenizer; skips where one of them can't be had."""
     import pytest
+    from rllm_renderer_tinker import catalog
 
     from rllm_renderer_core import resolve
-    from rllm_renderer_tinker import catalog
 
     why = real_tokenizers.missing(model)
     if why:

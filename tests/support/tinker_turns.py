@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import shapes
 import tinker_oracle as oracle
 
@@ -15,7 +13,8 @@ CALLS = {
     "qwen3": '<tool_call>\n{"name": "look", "arguments": {"q": "tea"}}\n</tool_call>',
     "qwen3_5": "<tool_call>\n<function=look>\n<parameter=q>\ntea\n</parameter>\n</function>\n</tool_call>",
     "nemotron3": "<tool_call>\n<function=look>\n<parameter=q>\ntea\n</parameter>\n</function>\n</tool_call>\n",
-    "deepseekv3": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>look<｜tool▁sep｜>{"q": "tea"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseekv3": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>look<｜tool▁sep｜>{"q": "tea"}<｜tool▁call▁end｜>'
+    "<｜tool▁calls▁end｜>",
     "kimi_k26": "<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>"
     '{"q": "tea"}<|tool_call_end|><|tool_calls_section_end|>',
     "gpt_oss_medium_reasoning": ' to=functions.look<|channel|>commentary <|constrain|>json<|message|>{"q": "tea"}',

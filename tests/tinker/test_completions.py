@@ -7,6 +7,7 @@ from tinker_turns import CALLS, FOUR, USER, Turn
 
 from rllm_renderer_core import BridgeDeclined
 
+
 @pytest.fixture
 def turn(case, resolved):
     return Turn(case, resolved)

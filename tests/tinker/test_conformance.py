@@ -42,13 +42,13 @@ class TestQwen3Instruct(_WithReference):
 
 
 @pytest.mark.slow
-class TestQwen3_5(_WithReference):  # noqa: N801
+class TestQwen3_5(_WithReference):
     name = "qwen3_5"
     system_in_new = False
 
 
 @pytest.mark.slow
-class TestQwen3_8(_WithReference):  # noqa: N801
+class TestQwen3_8(_WithReference):
     name = "qwen3_8_xhigh_reasoning"
     system_in_new = False
 
@@ -59,7 +59,7 @@ class TestQwen3_8(_WithReference):  # noqa: N801
 
 
 @pytest.mark.slow
-class TestDeepSeekV3_1(_WithReference):  # noqa: N801
+class TestDeepSeekV3_1(_WithReference):
     name = "deepseekv3"
     reasoning = False
     system_in_new = False
@@ -87,11 +87,11 @@ class TestNemotron3(_WithReference):
     name = "nemotron3"
 
 
-class TestGlm5_3(_Tinker):  # noqa: N801
+class TestGlm5_3(_Tinker):
     name = "glm5_3_max_reasoning"
 
 
 @pytest.mark.slow
-class TestDeepSeekV4_1(_Tinker):  # noqa: N801
+class TestDeepSeekV4_1(_Tinker):
     name = "deepseekv4_1"
     system_in_new = False

@@ -3,7 +3,6 @@
 import pytest
 import shapes
 import tinker_oracle as oracle
-
 from rllm_renderer_tinker.adapter import TinkerRenderer
 from rllm_renderer_tinker.corrections import CORRECTIONS
 from rllm_renderer_tinker.factory import build

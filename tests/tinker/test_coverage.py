@@ -4,10 +4,20 @@ import sys
 
 import pytest
 import real_tokenizers
-
-from rllm_renderer_core import Coverage, Match, NoBackendError, OptionError, Query, Unavailable, explain, resolve, select_backend
 from rllm_renderer_tinker import catalog
 from rllm_renderer_tinker.backend import TinkerBackend
+
+from rllm_renderer_core import (
+    Coverage,
+    Match,
+    NoBackendError,
+    OptionError,
+    Query,
+    Unavailable,
+    explain,
+    resolve,
+    select_backend,
+)
 
 
 def covers(model, **options):
@@ -94,7 +104,7 @@ def test_thinking_is_a_variant_of_the_family(name, thinking, wanted):
 
 
 def test_thinking_that_a_family_does_not_have_is_refused():
-    with pytest.raises(OptionError, match="thinking=False.*qwen3_instruct") as caught:
+    with pytest.raises(OptionError, match=r"thinking=False.*qwen3_instruct") as caught:
         resolve("Qwen/Qwen3-4B-Instruct-2507", real_tokenizers.load("Qwen/Qwen3-8B"), backend="tinker", thinking=False)
     assert (caught.value.option, caught.value.backend) == ("thinking", "tinker")
 

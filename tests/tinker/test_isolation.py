@@ -88,8 +88,9 @@ def test_a_registered_name_of_its_own_can_be_named(registry):
 
 
 def test_what_the_fireworks_cookbook_registers_changes_nothing_here(registry):
-    from rllm_renderer_core import Query
     from rllm_renderer_tinker.backend import TinkerBackend
+
+    from rllm_renderer_core import Query
 
     def factory(tokenizer, image_processor=None):
         raise AssertionError
@@ -134,7 +135,8 @@ def test_pickling_keeps_the_tokenizer_that_was_passed_in_row_43():
     prompt = renderer.render_ids(shapes.OPENING, add_generation_prompt=True)
     sampled = [9, *renderer.get_stop_token_ids()]
     new = [shapes.user("x")]
-    assert again.bridge_to_next_turn(prompt, sampled, new).token_ids == renderer.bridge_to_next_turn(prompt, sampled, new).token_ids
+    bridged, expected = (each.bridge_to_next_turn(prompt, sampled, new).token_ids for each in (again, renderer))
+    assert bridged == expected
 
 
 def test_upstreams_renderer_is_never_changed(case, resolved):

@@ -203,7 +203,7 @@ def test_role_colon_ends_at_its_text(renderer_of):
     assert (base.get_stop_token_ids(), base.get_stop_strings(), base.has_bridge) == ([], ["\n\nUser:"], False)
     out = base.parse_response(shapes.encode(tokenizer, " four\n\nUser:"))
     assert (out.content, out.termination) == ("four", STOP)
-    out = base.parse_response(shapes.encode(tokenizer, " four") + [tokenizer.eos_token_id])
+    out = base.parse_response([*shapes.encode(tokenizer, " four"), tokenizer.eos_token_id])
     assert (out.content.strip(), out.termination) == ("four", STOP)
     assert base.parse_response(shapes.encode(tokenizer, " four and")).termination is TRUNCATED
     assert base.parse_response(shapes.encode(tokenizer, " four\n\nUser: x\n\nUser:")).termination is MALFORMED

@@ -23,9 +23,8 @@ def test_bridges_equal_primes(each, renderer_of):
             if turn is None:
                 continue
             for new in (shape.new, shape.unnamed().new):
-                mine, its = (
-                    renderer.try_bridge(*turn, new, tools=tools, previous_message=shape.assistant) for renderer in (tinker, prime)
-                )
+                more = {"tools": tools, "previous_message": shape.assistant}
+                mine, its = (renderer.try_bridge(*turn, new, **more) for renderer in (tinker, prime))
                 if isinstance(mine, BridgeDeclined) or isinstance(its, BridgeDeclined):
                     continue
                 assert mine.token_ids == its.token_ids, (shape.name, bool(tools))

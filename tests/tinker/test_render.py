@@ -4,17 +4,17 @@ import pytest
 import shapes
 import tinker_oracle as oracle
 
-NEWLINE_FIRST = "the template's text is encoded as one, upstream's header and content apart: a newline at the start of a text " \
-    "doesn't merge with the header's"
+NEWLINE_FIRST = "upstream encodes a header and its text apart: a newline at the start of a text doesn't merge with the header's"
+BLOCK_OPENED = "upstream opens the block that a last turn without reasoning doesn't have"
 KNOWN = {
     ("qwen3", "white space at the edges"): NEWLINE_FIRST,
     ("qwen3_disable_thinking", "white space at the edges"): NEWLINE_FIRST,
     ("qwen3_instruct", "white space at the edges"): NEWLINE_FIRST,
     ("nemotron3", "white space at the edges"): NEWLINE_FIRST,
     ("qwen3_8_xhigh_reasoning", "ends in text"): "upstream encodes the prefilled part of an empty block apart",
-    ("deepseekv3_thinking", "ends in text"): "upstream opens the block that a last turn without reasoning doesn't have",
-    ("deepseekv3_thinking", "ends in a reasoned turn"): "upstream opens the block that a last turn without reasoning doesn't have",
-    ("deepseekv3_thinking", "ends in a call"): "upstream opens the block that a last turn without reasoning doesn't have",
+    ("deepseekv3_thinking", "ends in text"): BLOCK_OPENED,
+    ("deepseekv3_thinking", "ends in a reasoned turn"): BLOCK_OPENED,
+    ("deepseekv3_thinking", "ends in a call"): BLOCK_OPENED,
     ("gpt_oss_medium_reasoning", "text beside a call"): "text before a call is a preamble upstream, reasoning in the template",
     ("gpt_oss_medium_reasoning", "reasoned text beside a call"): "text before a call is a preamble upstream",
 }
@@ -110,7 +110,7 @@ def test_a_declaration_without_what_the_format_prints_is_refused_with_its_index(
     from rllm_renderer_core import ToolError
 
     deepseek = renderer_of("deepseekv3", "deepseek-ai/DeepSeek-V3.1")
-    with pytest.raises(ToolError, match="tool 1.*'description'"):
+    with pytest.raises(ToolError, match=r"tool 1.*'description'"):
         deepseek.render_ids(shapes.OPENING, tools=[shapes.TOOLS[0], {"name": "bare", "parameters": {"type": "object"}}])
 
 

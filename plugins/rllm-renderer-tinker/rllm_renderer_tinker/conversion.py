@@ -93,7 +93,7 @@ class ToolDeclarations:
             ) from error
         except NotImplementedError as error:
             raise UnsupportedToolsError(
-                f"renderer {self._name!r} has no tool declarations upstream: {error or 'not implemented'}",
+                f"renderer {self._name!r} has no tool declarations upstream{f': {error}' if str(error) else ''}",
                 fix="leave tools out, or choose another renderer= or backend=",
             ) from error
 
