@@ -48,7 +48,10 @@ def command(
 
     loaded = load_tokenizer(tokenizer or model)
     if template is not None:
-        loaded.chat_template = template.read()
+        try:
+            loaded.chat_template = template.read()
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{template.name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
     renderer = resolve(model, loaded, **{**options, "parity": "off"})
     name = f"{renderer.backend}:{renderer.name}"
     known = {}
