@@ -14,7 +14,6 @@ from .app import BadInput
 from .options import json_object, load_tokenizer
 from .output import progress, show, show_json, table
 
-
 SHORT = {"agrees": "agree", "differs": "differ", "the renderer declines": "declined"}
 
 

@@ -33,6 +33,7 @@ FOUND = {
     "MiniMaxAI/MiniMax-M2": "prime:minimax-m2",
     "MiniMaxAI/MiniMax-M2.7": "prime:minimax-m2",
     "MiniMaxAI/MiniMax-M3": "minimax-m3:minimax-m3",
+    "meta-llama/Llama-3.1-8B-Instruct": "prime:llama-3",
     "meta-llama/Llama-3.2-3B-Instruct": "prime:llama-3",
     "google/gemma-4-E2B-it": "prime:gemma4",
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "prime:nemotron-3",

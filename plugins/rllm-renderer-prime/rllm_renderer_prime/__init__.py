@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable, hookimpl
 from rllm_renderer_core.types import Renderer
+from rllm_renderer_core.vocabulary import added_tokens
 
 from .installed import UPSTREAM, installed_upstream
 
@@ -72,7 +73,10 @@ class PrimeBackend(Backend):
         return () if found is None else found.families
 
     def candidates(self, query: Query) -> Iterable[Coverage]:
-        return [self._coverage(name, Match.PARITY, "its ids equal the tokenizer's template") for name in self.renderer_names()]
+        """Every family, but gpt-oss only on harmony's vocabulary: its renderer builds one of its own before it looks."""
+        harmony = "<|channel|>" in added_tokens(query.tokenizer)
+        families = [name for name in self.renderer_names() if name != "gpt-oss" or harmony]
+        return [self._coverage(name, Match.PARITY, "its ids equal the tokenizer's template") for name in families]
 
     def deviations(self, coverage: Coverage) -> Mapping[str, str]:
         return DEVIATIONS.get(coverage.renderer, {})

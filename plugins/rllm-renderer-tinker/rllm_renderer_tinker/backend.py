@@ -75,15 +75,14 @@ class TinkerBackend(Backend):
         return sorted(catalog.builtin_names() | catalog.registered().keys())
 
     def candidates(self, query: Query) -> Iterable[Coverage]:
-        """One renderer a family, for tokenizers whose name nobody knows."""
+        """Every renderer with a stop token, for tokenizers whose name nobody knows: the families first, then their variants."""
         if importlib.util.find_spec("tinker_cookbook") is None:
             return
-        names = catalog.builtin_names()
-        for name in sorted(names):
-            if name != BASE_MODEL_RENDERER and (name == catalog.family(name) or catalog.family(name) not in names):
-                found = self._coverage(query, name, Match.PARITY, "the tokenizer's template gives the same ids")
-                if isinstance(found, Coverage):
-                    yield found
+        names = catalog.builtin_names() - {BASE_MODEL_RENDERER}
+        for name in sorted(names, key=lambda name: (name != catalog.family(name) and catalog.family(name) in names, name)):
+            found = self._coverage(query, name, Match.PARITY, "the tokenizer's template gives the same ids")
+            if isinstance(found, Coverage) and found.renderer == name:
+                yield found
 
     def _named(self, query: Query, name: str) -> Coverage | Unavailable | None:
         if name in catalog.builtin_names():
