@@ -133,6 +133,11 @@ def test_candidates_are_all_families() -> None:
     assert all(each.match is Match.PARITY and each.has_bridge for each in offered)
 
 
+def test_gpt_oss_is_no_candidate_on_another_vocabulary(tokenizer_of: Any) -> None:
+    offered = plugin.PrimeBackend().candidates(Query("me/anything", tokenizer_of("Qwen/Qwen3-8B")))
+    assert "gpt-oss" not in {each.renderer for each in offered}
+
+
 def test_a_map_that_changed_since_it_was_read_is_an_error(tokenizer_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = tokenizer_of("Qwen/Qwen3-8B")
     monkeypatch.setitem(MODEL_RENDERER_MAP, "Qwen/Qwen3-8B", "qwen3.5")

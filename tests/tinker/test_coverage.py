@@ -138,10 +138,10 @@ def test_a_broken_install_is_called_broken(monkeypatch):
     assert "installed but broken" in found.reason and "'y'" in found.reason
 
 
-def test_candidates_are_one_a_family_and_never_role_colon():
+def test_candidates_are_every_variant_once_families_first_and_never_role_colon():
     names = [each.renderer for each in TinkerBackend().candidates(Query("/ckpt/run7"))]
     assert len(names) == len(set(names)) >= 8
-    assert "role_colon" not in names and "qwen3" in names
+    assert "role_colon" not in names and names.index("qwen3") < names.index("qwen3_5_disable_thinking")
     assert all(isinstance(each, Coverage) for each in TinkerBackend().candidates(Query("/ckpt/run7")))
 
 

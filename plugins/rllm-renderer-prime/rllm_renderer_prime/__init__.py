@@ -74,7 +74,7 @@ class PrimeBackend(Backend):
 
     def candidates(self, query: Query) -> Iterable[Coverage]:
         """Every family, but gpt-oss only on harmony's vocabulary: its renderer builds one of its own before it looks."""
-        harmony = "<|channel|>" in added_tokens(query.tokenizer)
+        harmony = query.tokenizer is None or "<|channel|>" in added_tokens(query.tokenizer)
         families = [name for name in self.renderer_names() if name != "gpt-oss" or harmony]
         return [self._coverage(name, Match.PARITY, "its ids equal the tokenizer's template") for name in families]
 
