@@ -344,6 +344,8 @@ def _as_list(ids: Sequence[int]) -> list[int]:
 def _checked(out: Any, backend: str) -> RenderedTokens:
     if not isinstance(out, RenderedTokens):
         raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of RenderedTokens")
+    if not isinstance(out.token_ids, list):
+        raise ContractError(f"backend {backend!r} returned token_ids as {type(out.token_ids).__name__} instead of a list")
     for name in ("message_indices", "sampled_mask"):
         values = getattr(out, name)
         if values is not None and len(values) != len(out.token_ids):
@@ -355,7 +357,11 @@ def _checked_bridge(out: Any, prompt: list[int], sampled: list[int], backend: st
     """The third outcome that never is: a bridge that isn't P + C and more."""
     bridged = _checked(out, backend)
     ids, size = bridged.token_ids, len(prompt) + len(sampled)
-    if ids[: len(prompt)] != prompt or ids[len(prompt) : size] != sampled:
+    behind = ids[len(prompt) :]
+    del ids[len(prompt) :]  # compared without a copy of the history, and put back
+    starts_with_prompt = ids == prompt
+    ids.extend(behind)
+    if not starts_with_prompt or behind[: len(sampled)] != sampled:
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with P + C")
     if len(ids) <= size:
         raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to P + C")
