@@ -10,6 +10,7 @@ pytest.importorskip("rllm_renderer_fireworks")
 
 import fireworks_oracle as oracle
 import real_tokenizers
+import shapes
 
 import rllm_renderer_core as core
 
@@ -40,6 +41,25 @@ def test_bridges_equal_the_official_continuation(case):
     counts = Counter(each.outcome for each in bridges)
     assert counts["equal"] >= 28
     assert counts["declined"] <= 4
+
+
+OTHER_SCRIPT = {
+    "type": "function",
+    "function": {
+        "name": "größe",
+        "description": 'Größer, 日本; "quoted" & <tagged>',
+        "parameters": {"type": "object", "properties": {"maß": {"type": "string", "enum": ["é", "ü"]}}, "required": ["maß"]},
+    },
+}
+
+
+def test_a_tool_in_another_script(case):
+    messages, tools = (
+        [{"role": "system", "content": "[AVAILABLE_TOOLS] é"}, {"role": "user", "content": "ping"}],
+        [OTHER_SCRIPT],
+    )
+    expected = shapes.encode(oracle.tokenizer(case.model), oracle.reference(case)(messages, tools, True))
+    assert oracle.renderer(case).render_ids(messages, tools=tools, add_generation_prompt=True) == expected
 
 
 @pytest.mark.parametrize("case", oracle.DEFAULTS, ids=str)

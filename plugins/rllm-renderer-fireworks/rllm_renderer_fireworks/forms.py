@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import deepseek, gemma, glm, minimax, qwen
+from . import deepseek, gemma, glm, minimax, mistral, qwen
 
 METHODS: dict[str, tuple[type, ...]] = {
     "deepseek_v4": (deepseek.Numbered,),
@@ -19,6 +19,7 @@ METHODS: dict[str, tuple[type, ...]] = {
     "glm5_0": (glm.Glm50,),
     "minimax_m2": (minimax.M2,),
     "minimax_m3": (minimax.M3,),
+    "mistral": (mistral.PlainTools,),
     "qwen3_8_disable_thinking": (qwen.NoThinking,),
 }
 """Classes whose methods stand in front, by the renderer's name."""
