@@ -46,6 +46,19 @@ CASES = [
 MORE = [Case("nemotron3", SUPER), Case("qwen3_5", "Qwen/Qwen3.6-35B-A3B")]
 """Further models of the same renderers: for the table, not for each run of the tests."""
 
+VARIANTS = [
+    Case("kimi_k26_preserve_thinking", "moonshotai/Kimi-K2.6", {"preserve_thinking": True}),
+    Case("kimi_k26_disable_thinking", "moonshotai/Kimi-K2.6", {"thinking": False}),
+    Case("nemotron3_preserve_thinking", NANO, {"truncate_history_thinking": False}),
+    Case("nemotron3_disable_thinking", NANO, {"enable_thinking": False}),
+    Case("nemotron3_low_thinking", SUPER, {"low_effort": True}),
+    Case("qwen3_5_preserve_thinking", "Qwen/Qwen3.6-35B-A3B", {"preserve_thinking": True}),
+    Case("qwen3_8_disable_thinking", "Qwen/Qwen3.8-27B", {"enable_thinking": False}),
+    Case("qwen3_8_low_reasoning", "Qwen/Qwen3.8-27B", {"reasoning_effort": "low"}),
+    Case("gpt_oss_high_reasoning", "openai/gpt-oss-20b", {"reasoning_effort": "high"}),
+]
+"""Further variants of the same families, with the variables of their templates."""
+
 OWN = [Case("glm5_3_max_reasoning", "zai-org/GLM-5.2"), Case("deepseekv4_1", "deepseek-ai/DeepSeek-V4-Flash")]
 """Renderers on a vocabulary that they share with an older model, whose template isn't theirs: compared with themselves."""
 

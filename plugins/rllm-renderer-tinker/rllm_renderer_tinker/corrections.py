@@ -160,6 +160,25 @@ class _Blank(str):
         return True
 
 
+class _Untrimmed(str):
+    """Text that keeps its edges where upstream trims it and appends to it, but takes no list of parts."""
+
+    def strip(self, chars: str | None = None, /) -> str:
+        return self
+
+    def __add__(self, other: str, /) -> str:
+        return _Untrimmed(str(self) + other)
+
+
+def untrimmed(*roles: str) -> Rewrite:
+    """Text of these roles as it is."""
+
+    def rewrite(messages: Messages) -> Messages:
+        return [{**m, "content": _Untrimmed(m["content"])} if m["role"] in roles and _is_text(m) else m for m in messages]
+
+    return rewrite
+
+
 def name_results(name: str, **missing: str) -> Rewrite:
     """The format's neutral name for results without one: what upstream falls back to, with a warning for each message."""
 
@@ -229,6 +248,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8"), "puts parallel results into one turn", QWEN_RESULTS),
     Correction(("nemotron3", "nemotron3_ultra"), "puts parallel results into one turn", QWEN_RESULTS),
     Correction(("nemotron3",), "trims no user's text", finish=as_parts("user", "system", "tool"), but=("_low_thinking",)),
+    Correction(("nemotron3",), "trims no user's text", finish=untrimmed("user", "system", "tool"), only=("_low_thinking",)),
     Correction(("llama3",), "trims every text", trim("user", "system", "assistant")),
     Correction(("llama3",), "has no reasoning", drop_reasoning),
     Correction(("qwen3",), "keeps reasoning behind the last query; no newline before lone calls", spoken(turns.qwen3)),
@@ -249,6 +269,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("gpt_oss",), "knows results by a name", name_results("unknown")),
     Correction(("kimi_k2", "kimi_k25", "kimi_k26"), "knows results by name and id",
                name_results("tool", tool_call_id=_Blank())),
+    Correction(("kimi_k26",), "has no reasoning where it is off", drop_reasoning, only=("_disable_thinking",)),
     Correction(("kimi_k26",), "adds no system text of its own", finish=only_given_system,
                attributes={"_ensure_system_message": _as_given}),
     Correction(("deepseekv3",), "closes a turn of calls", spoken(turns.deepseek_v3_1)),
