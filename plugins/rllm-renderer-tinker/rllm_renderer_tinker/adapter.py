@@ -15,10 +15,11 @@ from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 
 from .conversion import ToolDeclarations, to_upstream
-from .corrections import CORRECTIONS, INDEX, Correction, finished, rewritten, rows_for
+from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
 from .parsing import CompletionParser, Format, ReasoningFrame
 from .recording import Part, recorded, split_opener, twin_of
+from .rewrites import INDEX
 
 
 class TinkerRenderer:

@@ -8,8 +8,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import ToolError, UnsupportedToolsError
 
-from .corrections import INDEX
 from .images import image_part
+from .rewrites import INDEX
 
 
 def to_upstream(messages: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .corrections import INDEX, MERGED
+from .rewrites import INDEX, MERGED
 
 
 @dataclass
