@@ -112,7 +112,7 @@ def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | N
     """
     registered = sorted(registered, key=lambda each: (-each.backend.priority, each.plugin, each.order))
     known = remembered(query, "detections")
-    key = tuple((each.backend.name, each.distribution, each.version) for each in registered)
+    key = (query.model, *((each.backend.name, each.distribution, each.version) for each in registered))
     if key not in known:
         found = _detect(registered, query, budget or Budget())
         if not found.complete:
@@ -176,7 +176,7 @@ def try_all(
             return
         before(f"{backend.name}:{name}")
         known = remembered(query, "tried")
-        key = (backend.name, name, registered.distribution, registered.version)
+        key = (query.model, backend.name, name, registered.distribution, registered.version)
         if key not in known:
             tried = _try(registered, name, replace(query, renderer=name), budget)
             if budget.over:

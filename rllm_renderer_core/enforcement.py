@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .contract import ResolvedRenderer
 from .detection import Tried, try_all
@@ -16,6 +17,7 @@ from .plugin import Query
 logger = logging.getLogger("rllm_renderer")
 
 REFERENCE = "the template"
+UNNAMED = ", where the tokenizer isn't taken for this model's,"
 
 
 def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Sequence[Registered]) -> None:
@@ -56,7 +58,7 @@ def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Seq
         )
 
 
-def _said(renderer: ResolvedRenderer, report: ParityReport, other: Tried | None) -> tuple[str, str]:
+def _said(renderer: ResolvedRenderer, report: ParityReport, other: tuple[Tried, bool] | None) -> tuple[str, str]:
     """The text of the warning or error, and the fix."""
     first = report.differences[0]
     assert first.difference is not None
@@ -68,17 +70,25 @@ def _said(renderer: ResolvedRenderer, report: ParityReport, other: Tried | None)
     keep = f"parity='off' keeps {report.renderer}"
     if other is None:
         return "\n".join(lines), f"rllm-renderer detect --tokenizer PATH tries every renderer; {keep}"
-    assert other.report is not None
-    lines.append(f"  {other.name} is {other.report.summary()}")
-    return "\n".join(lines), f"backend={other.registered.backend.name!r}, renderer={other.coverage.renderer!r}; {keep}"
+    tried, unnamed = other
+    assert tried.report is not None
+    lines.append(f"  {tried.name}{UNNAMED if unnamed else ''} is {tried.report.summary()}")
+    fix = f"backend={tried.registered.backend.name!r}, renderer={tried.coverage.renderer!r}"
+    name = "model='', " if unnamed else ""
+    return "\n".join(lines), f"{name}{fix}; {keep}"
 
 
-def _alternative(renderer: ResolvedRenderer, query: Query, registered: Sequence[Registered], budget: Budget) -> Tried | None:
-    """A renderer that gives the template's ids: of the same backend or of one that was asked before it."""
+def _alternative(
+    renderer: ResolvedRenderer, query: Query, registered: Sequence[Registered], budget: Budget
+) -> tuple[Tried, bool] | None:
+    """A renderer that gives the template's ids, of the same backend or of one that was asked before it, and whether only
+    without the model's name: what a backend knows of the name may be what is wrong here."""
     own = next((each.backend.priority for each in registered if each.backend.name == renderer.backend), None)
     asked = [each for each in registered if own is not None and each.backend.priority >= own]
-    for each in sorted(asked, key=lambda one: (one.backend.name != renderer.backend, -one.backend.priority, one.plugin)):
-        for tried in try_all(each, query, budget):
-            if tried.passed and tried.name != f"{renderer.backend}:{renderer.name}":
-                return tried
+    asked.sort(key=lambda one: (one.backend.name != renderer.backend, -one.backend.priority, one.plugin))
+    for unnamed in (False, True):
+        for each in asked:
+            for tried in try_all(each, replace(query, model="") if unnamed else query, budget):
+                if tried.passed and (unnamed or tried.name != f"{renderer.backend}:{renderer.name}"):
+                    return tried, unnamed
     return None

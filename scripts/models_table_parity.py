@@ -26,6 +26,12 @@ from rllm_renderer_core.parity_report import Outcome
 from rllm_renderer_core.plugin import Query
 
 HIDDEN = "ckpt-step-40"
+WORDS = {
+    "agrees": "agree",
+    "the renderer declines": "declined",
+    "the reference has no such turn": "refused by the template",
+    "the reference declines and refuses": "refused by the template",
+}
 HEADER = ("tokenizer", "found", "probes", "bridges", "equal too", "nearest, where nothing is found")
 
 
@@ -59,7 +65,7 @@ def found(passed: list[Tried]) -> list[str]:
     refused = report.having(Outcome.RENDERER_REFUSES)
     probes = f"{report.equal} of {report.accepted}" + (f", refuses {len(refused)}" if refused else "")
     counts = Counter(each.outcome.value for each in winner.bridges)
-    bridges = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+    bridges = ", ".join(f"{count} {WORDS.get(outcome, outcome)}" for outcome, count in counts.most_common())
     return [f"`{winner.name}`", probes, bridges, ", ".join(f"`{each.name}`" for each in passed[1:]) or "-", "-"]
 
 

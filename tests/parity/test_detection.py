@@ -221,7 +221,7 @@ def test_require_bridge_fails_with_the_nearest(install):
 # Templates that tell little
 
 
-HALF = [list(probe.messages) for probe in PROBES if "results" in probe.tags]
+HALF = [list(probe.messages) for probe in PROBES if {"results", "order"} & probe.tags]
 
 
 def refuses_half(messages):
@@ -235,7 +235,7 @@ def refuses_most(messages):
 def test_a_template_that_refuses_half_of_the_probes_is_matched_on_the_others(install):
     install("rllm-renderer-toy", source=plugin_source("trims", "right"))
     refused, accepted = len(HALF), len(PROBES) - len(HALF)
-    assert abs(refused - accepted) <= 4
+    assert accepted >= detection.LEAST_PROBES and abs(refused - accepted) <= 2
     renderer = resolve("nobody/knows", TemplateTokenizer(refuses_half))
     assert renderer.name == "right"
     assert renderer.resolution.reason == f"equal on {accepted} of {accepted} probes (the template refuses {refused})"

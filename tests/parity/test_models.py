@@ -122,6 +122,9 @@ def test_a_listed_name_on_another_checkpoints_tokenizer_is_warned_about():
     text = str(caught[0].message)
     assert "Qwen/Qwen3-8B: prime:qwen3 differs from the tokenizer's chat template on" in text
     assert "<think>" in text and "at id" in text
+    assert "prime:qwen3, where the tokenizer isn't taken for this model's, is equal on" in text
+    assert "fix: model='', backend='prime', renderer='qwen3'; parity='off' keeps prime:qwen3" in text
+    assert resolve("", hidden("Qwen/Qwen3-4B-Instruct-2507"), backend="prime", renderer="qwen3", parity="error").has_bridge
 
 
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "Qwen/Qwen3-4B-Instruct-2507", "MiniMaxAI/MiniMax-M3"])
