@@ -9,26 +9,9 @@ import re
 import pytest
 import real_tokenizers
 import rllm_source
+from rllm_changes import ENGINE_TESTS, GATEWAY_TESTS
 
 pytestmark = pytest.mark.slow
-
-GATEWAY = {
-    False: ("test_token_accumulator.py", "test_cumulative_token_mode.py", "test_middleware.py", "test_server.py"),
-    True: (
-        "test_token_accumulator.py",
-        "test_cumulative_token_mode.py",
-        "test_cumulative_token_mode_local.py",
-        "test_cumulative_tool_call_reconstruction.py",
-        "test_middleware.py",
-        "test_server.py",
-    ),
-}
-"""By whether the revision has ``rllm/renderers``."""
-
-ENGINES = {
-    False: ("tests/engine/test_tinker_engine.py",),
-    True: ("tests/engine/test_tinker_engine.py", "tests/test_renderers.py", "tests/test_tinker_adapter_cumulative.py"),
-}
 
 NOT_APPLICABLE = (
     # They put a fake module in the place of ``renderers`` and count the calls of its factory.
@@ -47,7 +30,7 @@ def passed(result):
 
 
 def test_gateway_unit_tests_with_our_wrapper_as_their_renderer(changed, process):
-    files = [f"tests/unit/{name}" for name in GATEWAY[rllm_source.unified(changed)]]
+    files = [f"tests/unit/{name}" for name in GATEWAY_TESTS[rllm_source.unified(changed)]]
     result = process("-m", "pytest", "-q", "-p", "rllm_offline", *files, cwd=changed / "rllm-model-gateway")
     assert passed(result) >= 40
 
@@ -59,7 +42,7 @@ def test_engine_tests_after_the_change(changed, process):
     if why := real_tokenizers.missing("Qwen/Qwen3-8B"):
         pytest.skip(why)
     skipped = " and ".join(f"not {name}" for name in NOT_APPLICABLE)
-    files = ENGINES[rllm_source.unified(changed)]
+    files = ENGINE_TESTS[rllm_source.unified(changed)]
     result = process("-m", "pytest", "-q", "-p", "rllm_offline", "-k", skipped, *files)
     assert passed(result) >= 12
 

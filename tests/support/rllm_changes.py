@@ -173,6 +173,25 @@ tools=request_body.get("tools"),
 """For both: the turn that results answer, as the client sends it back, reaches the bridge, so that their pairing is certain."""
 
 
+GATEWAY_TESTS = {
+    False: ("test_token_accumulator.py", "test_cumulative_token_mode.py", "test_middleware.py", "test_server.py"),
+    True: (
+        "test_token_accumulator.py",
+        "test_cumulative_token_mode.py",
+        "test_cumulative_token_mode_local.py",
+        "test_cumulative_tool_call_reconstruction.py",
+        "test_middleware.py",
+        "test_server.py",
+    ),
+}
+"""rLLM's own tests that apply, by whether the revision has ``rllm/renderers``."""
+
+ENGINE_TESTS = {
+    False: ("tests/engine/test_tinker_engine.py",),
+    True: ("tests/engine/test_tinker_engine.py", "tests/test_renderers.py", "tests/test_tinker_adapter_cumulative.py"),
+}
+
+
 def changed_copy(target: pathlib.Path, *more: Change) -> pathlib.Path:
     """A copy of ``RLLM_SOURCE`` with the changes for its revision, and ``more``."""
     root = rllm_source.scratch_copy(target)
