@@ -128,13 +128,17 @@ def _with_reasoning_closed(reference: ResolvedRenderer, prompt: list[int], sampl
     return sampled
 
 
+def _tried(side: ResolvedRenderer, shape: TurnShape, prompt: list[int], sampled: list[int]) -> RenderedTokens | BridgeDeclined:
+    try:
+        return side.try_bridge(prompt, sampled, shape.new, tools=shape.tools, previous_message=shape.assistant)
+    except Exception as error:  # under RLLM_RENDERER_STRICT=1, where what is otherwise declined raises
+        return BridgeDeclined(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
 def _bridged(
     renderer: ResolvedRenderer, reference: ResolvedRenderer, shape: TurnShape, prompt: list[int], sampled: list[int]
 ) -> BridgeResult:
-    mine, theirs = (
-        side.try_bridge(prompt, sampled, shape.new, tools=shape.tools, previous_message=shape.assistant)
-        for side in (renderer, reference)
-    )
+    mine, theirs = (_tried(side, shape, prompt, sampled) for side in (renderer, reference))
     size = len(prompt) + len(sampled)
     if not isinstance(mine, RenderedTokens):
         return BridgeResult(shape.name, BridgeOutcome.DECLINED, None, mine.reason)

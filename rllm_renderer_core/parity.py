@@ -21,7 +21,7 @@ from .contract import ResolvedRenderer
 from .errors import RendererError, TokenizerError
 from .parity_report import Difference, Outcome, ParityReport, ProbeResult
 from .plugin import Coverage, Match, Query
-from .probes import PROBES, Probe
+from .probes import PROBES, Probe, probing
 from .resolution import Resolution
 from .vocabulary import added_tokens, chat_template
 
@@ -50,10 +50,13 @@ class Budget:
 
     @contextmanager
     def spent(self) -> Iterator[None]:
+        """Around the rendering of probes: counts its seconds."""
         start = clock()
+        token = probing.set(True)
         try:
             yield
         finally:
+            probing.reset(token)
             self.left -= clock() - start
 
 

@@ -315,3 +315,36 @@ def test_it_survives_pickle(install):
     again = pickle.loads(pickle.dumps(renderer))
     assert again.resolution == renderer.resolution and again.resolution.match == "parity"
     assert again.render_ids(OPENING) == renderer.render_ids(OPENING)
+
+
+@pytest.mark.parametrize("kind", ["never-bridges", "wrong-bridge", "right"])
+def test_strict_mode_changes_no_result(install, monkeypatch, kind):
+    install("rllm-renderer-toy", source=plugin_source(kind))
+    before = detect(TemplateTokenizer()).tried[0]
+    monkeypatch.setenv("RLLM_RENDERER_STRICT", "1")
+    after = detect(TemplateTokenizer()).tried[0]
+    assert before.report == after.report
+    assert [each.outcome for each in before.bridges] == [each.outcome for each in after.bridges]
+
+
+def test_a_renderer_can_tell_a_probe_from_a_users_conversation(install):
+    from toy import ToyRenderer
+
+    from rllm_renderer_core.probes import probing
+    from rllm_renderer_core.testing import wrap
+
+    class Listens(ToyRenderer):
+        heard: tuple[bool, ...] = ()
+
+        def render(self, messages, **more):
+            self.heard += (probing.get(),)
+            return super().render(messages, **more)
+
+    bare = Listens()
+    renderer = wrap(bare, TemplateTokenizer())
+    renderer.render_ids(OPENING)
+    assert bare.heard == (False,)
+    parity.parity(renderer)
+    assert set(bare.heard[1:]) == {True}
+    renderer.render_ids(OPENING)
+    assert bare.heard[-1] is False

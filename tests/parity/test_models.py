@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
+import subprocess
+import sys
 
 import pytest
 import real_tokenizers
@@ -133,3 +136,28 @@ def test_a_listed_model_on_its_own_tokenizer_is_equal(model):
     if why:
         pytest.skip(why)
     assert resolve(model, real_tokenizers.load(model), parity="error").has_bridge
+
+
+CODE = """
+import sys
+import real_tokenizers
+from rllm_renderer_core import resolve
+tokenizer = real_tokenizers.load("zai-org/GLM-5.1", name_or_path="ckpt-step-40")
+before = set(sys.modules)
+assert resolve(None, tokenizer).name == "glm-5.1"
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_what_prime_has_is_found_without_torch_and_the_other_renderers():
+    """tinker_cookbook's list of names is read, as the name comes first; its renderers, which need torch, aren't imported."""
+    why = real_tokenizers.missing("zai-org/GLM-5.1")
+    if why:
+        pytest.skip(why)
+    path = os.pathsep.join([os.path.dirname(real_tokenizers.__file__), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert run.returncode == 0, run.stderr
+    assert "renderers" in run.stdout.split()
+    assert not {"torch", "tinker_cookbook.renderers", "training.renderer"} & set(run.stdout.split())

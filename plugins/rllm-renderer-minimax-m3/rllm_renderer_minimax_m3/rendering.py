@@ -15,6 +15,7 @@ from typing import Any
 
 from rllm_renderer_core.errors import MessageError
 from rllm_renderer_core.messages import refuse_media
+from rllm_renderer_core.probes import probing
 
 from .markers import BEGIN, CALLS_CLOSE, CALLS_OPEN, CLOSE, NS, THINK_CLOSE, THINK_OPEN, TURN
 from .options import Options
@@ -148,9 +149,14 @@ def conversation_chunks(
             )
 
 
-@functools.cache
 def _warn_left_out(role: str) -> None:
-    """Said once, as a conversation is rendered many times."""
+    """Said once, as a conversation is rendered many times, and not of a probe."""
+    if not probing.get():
+        _say_left_out(role)
+
+
+@functools.cache
+def _say_left_out(role: str) -> None:
     logger.warning("MiniMax-M3's template leaves out a %s message that isn't at the head of the conversation", role)
 
 
