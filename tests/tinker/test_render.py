@@ -66,7 +66,9 @@ def test_variants_equal_their_templates(variant, renderer_of):
 def test_known_differences_are_still_there(renderer_of):
     gone = []
     for (renderer, name), why in KNOWN.items():
-        case = next(case for case in oracle.CASES + oracle.VARIANTS if case.renderer == renderer)
+        case = next((case for case in oracle.CASES if case.renderer == renderer), None)
+        if case is None:
+            continue
         try:
             resolved = renderer_of(renderer, case.model)
         except pytest.skip.Exception:
