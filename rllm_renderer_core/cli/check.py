@@ -18,7 +18,7 @@ def command(file: str, other: str | None) -> None:
 
     Prints one line for each difference, and exits with status 1 if there is one; status 2 where a file can't be read.
     """
-    from ..errors import NoBackendError, PinMismatchError
+    from ..errors import PinMismatchError, RendererError
     from ..resolver import select_backend
 
     pin = read_pin(file)
@@ -33,7 +33,7 @@ def command(file: str, other: str | None) -> None:
             differences = []
         except PinMismatchError as error:
             differences = list(error.differences) or [one_line(error)]
-        except NoBackendError as error:
+        except RendererError as error:
             differences = [one_line(error)]
     for line in differences:
         click.echo(line)

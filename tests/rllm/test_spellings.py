@@ -222,6 +222,29 @@ def test_images_are_refused_by_a_renderer_of_text_and_never_dropped(renderer):
     assert message["content"] == "what is this?"
 
 
+def test_images_reach_a_renderer_of_images_before_the_text(no_plugins, install, tokenizer):
+    """As rLLM puts them; the engine's prompt is the backend's own chunks then, and parsing takes them too."""
+    source = PLUGIN.format(name="seeing", priority=50, bridge=True, names=["see"], models=["me/see"], spellings=[])
+    source = source.replace(
+        "        return ToyRenderer(query.tokenizer)",
+        """        from types import SimpleNamespace
+        class Seeing(ToyRenderer):
+            supports_media = True
+            def render(self, messages, **options):
+                out = ToyRenderer.render(self, [{**m, "content": "text"} for m in messages], **options)
+                parts = [part.get("image", part.get("text")) for part in messages[0]["content"]]
+                chunks = [SimpleNamespace(tokens=out.token_ids[:1]), *parts]
+                out.multi_modal_data = SimpleNamespace(chunks=chunks)
+                return out
+        return Seeing(query.tokenizer)""",
+    )
+    install("rllm-renderer-seeing", source=source)
+    renderer = rllm.resolve("me/see", tokenizer).renderer
+    chunks = renderer.token_input([{"role": "user", "content": "what?", "images": ["a picture", "another"]}])
+    assert chunks[1:] == ["a picture", "another", "what?"]
+    assert renderer.parse_completion([*toy.encode("a cat"), toy.END], chunks).content == "a cat"
+
+
 def test_tools_as_rllms_objects(renderer):
     declared = {"type": "function", "function": {"name": "look"}}
     tool = types.SimpleNamespace(json=declared)
