@@ -61,7 +61,7 @@ def prompts(renderer: Any) -> str:
         return "the template's own"
     results = [each for each in parity(renderer).results if each.outcome is not Outcome.TEMPLATE_REFUSES]
     equal = sum(each.outcome is Outcome.EQUAL for each in results)
-    odd = [f"{each.name}: {each.outcome.value}" for each in results if each.outcome is not Outcome.EQUAL]
+    odd = [f"{each.probe}: {each.outcome.value}" for each in results if each.outcome is not Outcome.EQUAL]
     return f"{equal} of {len(results)}" + (f" ({'; '.join(odd)})" if odd else "")
 
 
