@@ -99,13 +99,15 @@ def test_what_is_found_bridges_as_the_official_template_continues(model):
     assert equal >= 7
 
 
-@pytest.mark.parametrize("model", ["zai-org/GLM-5.2"])
-def test_the_cookbooks_renderer_is_found_after_prime(model):
+@pytest.mark.parametrize(
+    ("model", "renderer"), [("zai-org/GLM-5.2", "glm_moe_dsa"), ("mistralai/Ministral-3-14B-Reasoning-2512", "mistral")]
+)
+def test_the_cookbooks_renderer_is_found_after_prime(model, renderer):
     if importlib.util.find_spec("training") is None:
         pytest.skip(f"not proved for {model}: the Fireworks cookbook isn't installed")
     pytest.importorskip("rllm_renderer_fireworks")
-    renderer = resolve(None, hidden(model))
-    assert (renderer.backend, renderer.name) == ("fireworks", "glm_moe_dsa")
+    found = resolve(None, hidden(model))
+    assert (found.backend, found.name) == ("fireworks", renderer)
 
 
 def test_thinking_is_part_of_what_is_compared():
