@@ -221,7 +221,7 @@ def load(plugin: Plugin) -> None:
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        plugin.fail("broken", PluginError, f"installed but broken: {_cause(error)}", _fix_for(plugin, error))
+        plugin.fail("broken", PluginError, f"installed but broken: {cause_of(error)}", _fix_for(plugin, error))
         assert plugin.error is not None
         plugin.error.__cause__ = error
 
@@ -254,7 +254,8 @@ def _valid(backend: Any) -> Backend:
     return backend
 
 
-def _cause(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
+    """One line for what went wrong; a missing module by its name."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"module {error.name!r} is missing"
     text = str(error)

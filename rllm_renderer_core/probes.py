@@ -219,8 +219,6 @@ TURN_SHAPES: tuple[TurnShape, ...] = (
     TurnShape("a result and a user", ONE_CALL, (FIVE, _user("Sure?"))),
     TurnShape("an empty result", ONE_CALL, (_result("look", 0, ""),)),
     TurnShape("unicode and edges", FOUR, (_user("  Größe 日本 é😀? \n"),)),
-    TurnShape(
-        "a system message and a user", FOUR, ({"role": "system", "content": "Be kind."}, LIDS)
-    ),
+    TurnShape("a system message and a user", FOUR, ({"role": "system", "content": "Be kind."}, LIDS)),
 )
 """The nine shapes of new messages that a bridge check tries."""

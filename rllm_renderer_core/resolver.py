@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .chat_template import NAME as TEMPLATE
 from .contract import ResolvedRenderer
-from .discovery import Plugin, Registered, installed_version, load_backends, strict, warn_once
+from .discovery import Plugin, Registered, cause_of, installed_version, load_backends, strict, warn_once
 from .errors import (
     AmbiguousBackendError,
     CreateError,
@@ -64,24 +64,39 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         renderer = ResolvedRenderer(
             backend, chosen.query, chosen.coverage, resolution, reserved=request.options["marker_text"] == "error"
         )
-    except RendererError:
+    except OptionError:
         raise
     except Exception as error:
-        try:
-            following = _first([each for each in chosen.all if each is not chosen.registered], chosen.query, None)
-        except RendererError:  # ambiguous, or broken too
-            following = None
-        raise CreateError(
-            f"backend {backend.name!r} of {chosen.registered.distribution} covers {request.model!r} but can't build "
-            f"{chosen.coverage.renderer!r}: {type(error).__name__}: {error}",
-            fix=f"repair it, or take what would come next: backend={following[0].backend.name!r}" if following else "repair it",
-        ) from error
+        raised = _create_error(chosen, error)
+        if raised is error:
+            raise
+        raise raised from error
     compare = request.parity != "off" and chosen.coverage.match is not Match.PARITY and backend.name != TEMPLATE
     if compare and chat_template(tokenizer) is not None:
         from .enforcement import enforce
 
         enforce(renderer, chosen.query, request.parity, chosen.all)
     return renderer
+
+
+def _create_error(chosen: _Chosen, error: Exception) -> RendererError:
+    """What the winner's ``create`` raised, with what would have come next: nothing is taken in its place silently."""
+    backend, model = chosen.registered.backend, chosen.request.model
+    try:
+        following = _first([each for each in chosen.all if each is not chosen.registered], chosen.query, None)
+    except RendererError:  # ambiguous, or broken too
+        following = None
+    instead = f"take what would come next: backend={following[0].backend.name!r}" if following else ""
+    if isinstance(error, RendererError):
+        if instead:
+            error.args = (f"{error}\n  or {instead}", *error.args[1:])
+        return error
+    repair = f"pip install {error.name}" if isinstance(error, ModuleNotFoundError) and error.name else "repair it"
+    return CreateError(
+        f"backend {backend.name!r} of {chosen.registered.distribution} covers {model!r} but can't build "
+        f"{chosen.coverage.renderer!r}: {cause_of(error)}",
+        fix=", or ".join(filter(None, (repair, instead))),
+    )
 
 
 def select_backend(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Resolution:
