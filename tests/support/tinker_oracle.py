@@ -243,6 +243,4 @@ def resolved_renderer(renderer: str, model: str, thinking: bool | None = None) -
         pytest.skip(why)
     if renderer not in catalog.builtin_names():
         pytest.skip(f"this tinker-cookbook has no renderer {renderer!r}")
-    return resolve(
-        model, real_tokenizers.load(model), backend="tinker", renderer=renderer, thinking=thinking, parity="off"
-    )
+    return resolve(model, real_tokenizers.load(model), backend="tinker", renderer=renderer, thinking=thinking, parity="off")

@@ -32,9 +32,7 @@ class TinkerRenderer:
         corrections: The table of differences from official templates; others bring their own.
     """
 
-    def __init__(
-        self, upstream: Any, name: str, tokenizer: Any, *, corrections: Sequence[Correction] = CORRECTIONS
-    ) -> None:
+    def __init__(self, upstream: Any, name: str, tokenizer: Any, *, corrections: Sequence[Correction] = CORRECTIONS) -> None:
         self.upstream = upstream
         self.name = name
         self.supports_media = getattr(upstream, "image_processor", None) is not None

@@ -95,9 +95,7 @@ def registered() -> dict[str, Callable[..., Any]]:
     """
     found = _registry()
     return {
-        name: factory
-        for name, factory in found.items()
-        if name not in builtin_names() and not registered_by_fireworks(name)
+        name: factory for name, factory in found.items() if name not in builtin_names() and not registered_by_fireworks(name)
     }
 
 

@@ -59,6 +59,7 @@ def recorded(upstream: Any, messages: Sequence[dict[str, Any]]) -> list[Part]:
     chunks of the prompt are the same objects. The renderer itself isn't touched.
     """
     log = _Log()
+
     def render_message(message: dict[str, Any], ctx: Any, **more: Any) -> Any:
         rendered = upstream.render_message(message, ctx, **more)
         # What upstream renders besides the conversation, for its opener, isn't one of our messages.

@@ -112,7 +112,6 @@ def _xml_call(call: dict[str, Any], scalars: Callable[[Any], str] = str) -> str:
         return tojson(value) if isinstance(value, (dict, list)) else scalars(value)
 
     parameters = "".join(
-        f"<parameter={name}>\n{printed(value)}\n</parameter>\n"
-        for name, value in json.loads(function["arguments"]).items()
+        f"<parameter={name}>\n{printed(value)}\n</parameter>\n" for name, value in json.loads(function["arguments"]).items()
     )
     return f"<tool_call>\n<function={function['name']}>\n{parameters}</function>\n</tool_call>"
