@@ -93,6 +93,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name in [name for name in os.environ if name.startswith("RLLM_RENDERER_")]:
         monkeypatch.delenv(name)
+    for name in ("COLUMNS", "LINES"):  # pytest-xdist sets the width of a terminal, by which a command would wrap its lines
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(discovery, "_warned", set())
 
 
