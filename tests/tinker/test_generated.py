@@ -7,7 +7,6 @@ import collections
 import os
 import random
 
-import pytest
 import shapes
 from tinker_generated import check, completion, new_messages
 from tinker_turns import Turn
