@@ -143,8 +143,9 @@ def test_results_are_not_shared_with_the_cache():
 
 
 def run(code):
-    """What a fresh interpreter prints, with this one's path and without its start-up files."""
-    code = f"import sys\nsys.path[:0] = {sys.path!r}\n{code}"
+    """What a fresh interpreter prints, with this one's path and without its start-up files, which editable installs need."""
+    folders = [str(ROOT), str(ROOT.parents[1]), *sys.path]
+    code = f"import sys\nsys.path[:0] = {folders!r}\n{code}"
     return subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
