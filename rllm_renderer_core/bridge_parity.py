@@ -20,8 +20,9 @@ from typing import Any
 from .contract import ResolvedRenderer
 from .errors import BridgeDeclined, RendererError
 from .parity import Budget
-from .parity_report import Difference, common_prefix
+from .parity_report import Difference
 from .probes import OPENING, REASONING, TURN_SHAPES, TurnShape
+from .seam import common_prefix
 from .types import RenderedTokens
 
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from .seam import common_prefix
+
 CONTEXT = 6
 """Ids shown on either side of the first that differs."""
 
@@ -165,9 +167,3 @@ def decoded(tokenizer: Any, ids: Sequence[int]) -> str:
         return str(tokenizer.decode(list(ids), skip_special_tokens=False))
     except Exception:
         return " ".join(map(str, ids))
-
-
-def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many ids two sequences begin with alike."""
-    shorter = min(len(one), len(other))
-    return next((index for index in range(shorter) if one[index] != other[index]), shorter)

@@ -295,11 +295,11 @@ class SeamBridge:
     def _experiment(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None) -> _Gap:
         new = turn.new
         one, other = (self._render(turn.history(marker) + new, tools) for marker in MARKERS)
-        suffix = _common(reversed(one), reversed(other))
+        suffix = common_prefix(reversed(one), reversed(other))
         if suffix >= min(len(one), len(other)):
             raise BridgeDeclined("the renderer drops the assistant's turn")
         start = len(one) - suffix
-        end = _common(one, self._render(turn.history() + [altered(message) for message in new], tools))
+        end = common_prefix(one, self._render(turn.history() + [altered(message) for message in new], tools))
         if end >= len(one):
             raise BridgeDeclined("the renderer drops the new messages")
         if end < start:
@@ -310,7 +310,7 @@ class SeamBridge:
             shown = self._render(turn.history() + alone, tools)
             if shown == one:
                 raise BridgeDeclined(f"the renderer drops new message {index} ({new[index]['role']})")
-            shows_from = min(shows_from, _common(one, shown) - start)
+            shows_from = min(shows_from, common_prefix(one, shown) - start)
         return _Gap(tuple(one[:start]), tuple(one[start:end]), tuple(one[end:]), shows_from)
 
     def _render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
@@ -331,7 +331,8 @@ class _NotSettled(BridgeDeclined):
         super().__init__(reason)
 
 
-def _common(one: Iterable[int], other: Iterable[int]) -> int:
+def common_prefix(one: Iterable[int], other: Iterable[int]) -> int:
+    """How many ids two sequences begin with alike; of two reversed ones, how many they end with."""
     count = 0
     for mine, theirs in zip(one, other, strict=False):
         if mine != theirs:

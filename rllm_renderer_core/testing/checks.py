@@ -12,7 +12,7 @@ import pytest
 from ..contract import ResolvedRenderer
 from ..errors import BridgeDeclined, ContractError, RendererError
 from ..messages import normalize_messages, normalize_tools
-from ..seam import SeamBridge
+from ..seam import SeamBridge, common_prefix
 from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
 from ..vocabulary import added_tokens, control_ids
 from .turns import OPENING, REASONING, TEXT, Turn, declared_tools, user
@@ -26,7 +26,7 @@ def completions(resolved: ResolvedRenderer, turn: Turn, reasoning: bool) -> Iter
         whole = resolved.render_ids([*OPENING, message], tools=turn.tools)
     except RendererError as error:
         pytest.skip(f"the renderer can't end a conversation with an assistant turn: {error}")
-    sampled = whole[common(prompt, whole) :]
+    sampled = whole[common_prefix(prompt, whole) :]
     stops = resolved.get_stop_token_ids()
     at = max((index for index, token in enumerate(sampled) if token in stops), default=None)
     if at is not None:
@@ -164,13 +164,3 @@ def fate(resolved: ResolvedRenderer, messages: list[dict[str, Any]], text: str, 
             return "refused"
         counts.append(ids.count(token))
     return "control" if counts[1] > counts[0] else "text"
-
-
-def common(one: Any, other: Any) -> int:
-    """Length of the common prefix."""
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count

@@ -30,6 +30,7 @@ from hypothesis import strategies as st
 
 from ..contract import ResolvedRenderer
 from ..messages import normalize_messages, normalize_tools
+from ..seam import common_prefix
 from ..types import RenderedTokens, Termination, ToolCall, ToolSpec
 from . import turns as script
 from .checks import (
@@ -39,7 +40,6 @@ from .checks import (
     check_parsed,
     check_threads,
     closing_ids,
-    common,
     completions,
     fate,
     ids_of_bridge,
@@ -188,7 +188,7 @@ class RendererConformance:
             resolved.render_ids([*OPENING, script.assistant(text), script.user("And lids?")]) for text in ("alpha1", "omega7")
         )
         asked = resolved.render_ids([*OPENING, script.assistant("alpha1"), script.user("zq9")])
-        start, end = len(one) - common(reversed(one), reversed(other)), common(one, asked)
+        start, end = len(one) - common_prefix(reversed(one), reversed(other)), common_prefix(one, asked)
         assert stops & set(one[start:end]), "no stop token between a closed assistant turn and the next message"
 
     def test_parse_never_raises(self, resolved: ResolvedRenderer) -> None:

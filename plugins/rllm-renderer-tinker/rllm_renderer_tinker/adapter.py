@@ -10,7 +10,7 @@ from typing import Any
 from rllm_renderer_core.contract import sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
 from rllm_renderer_core.messages import has_media, refuse_media
-from rllm_renderer_core.seam import SeamBridge
+from rllm_renderer_core.seam import SeamBridge, common_prefix
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 
@@ -79,7 +79,7 @@ class TinkerRenderer:
             given = len(own)
             if spoken is not None and spoken["role"] == "assistant":
                 header = sum(len(piece) for part, (piece, _) in zip(together, pieces, strict=True) if part.is_header)
-                given = _common(own, self._opener) or header
+                given = common_prefix(own, self._opener) or header
             mask += [False] * given + [True] * (len(own) - given)
         return RenderedTokens(ids, indices, mask, _model_input(parts) if images else None)
 
@@ -235,10 +235,6 @@ class TinkerRenderer:
     def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
         wanted = tools if all(row.tools_in_bridge for row in self._rows) else None
         return self.render_ids(messages, tools=wanted, add_generation_prompt=True)
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    return next((at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its), min(len(one), len(other)))
 
 
 def _model_input(parts: Sequence[Part]) -> Any:
