@@ -17,8 +17,8 @@ _HOME = {
     "resolution": ("Resolution",),
     "types": ("Renderer", "RenderedTokens", "ParsedResponse", "ToolCall", "ToolCallStatus", "ToolSpec", "Termination"),
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "hookimpl"),
-    "seam": ("SeamBridge",),
-    "rollout": ("Rollout",),
+    "learned.seam": ("SeamBridge",),
+    "training.rollout": ("Rollout",),
     "errors": (
         "RendererError",
         "MessageError",
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from .resolver import explain as explain
     from .resolver import resolve as resolve
     from .resolver import select_backend as select_backend
-    from .rollout import Rollout as Rollout
-    from .seam import SeamBridge as SeamBridge
+    from .training.rollout import Rollout as Rollout
+    from .learned.seam import SeamBridge as SeamBridge
     from .types import ParsedResponse as ParsedResponse
     from .types import RenderedTokens as RenderedTokens
     from .types import Renderer as Renderer

@@ -122,7 +122,7 @@ def load_backends() -> tuple[list[Registered], list[Plugin]]:
         DuplicatePluginError: Two distributions provide the same plugin or backend: which one serves would be chance.
         PluginError: Under ``RLLM_RENDERER_STRICT=1``, the first plugin that can't be used.
     """
-    from .chat_template import ChatTemplateBackend
+    from .learned.renderer import ChatTemplateBackend
 
     found = find()
     for plugin in found:

@@ -144,7 +144,7 @@ class Backend:
     def deviations(self, coverage: Coverage) -> Mapping[str, str]:
         """Where this renderer differs from the model's chat template on purpose: names or tags of probes, and why.
 
-        Both are in ``rllm_renderer_core.probes``. Such a difference is listed as documented, and is no warning and no error; a
+        Both are in ``rllm_renderer_core.parity.probes``. Such a difference is listed as documented, and is no warning and no error; a
         renderer that has one on a probe still isn't equal to the template, and is never found by parity there.
         """
         return {}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .chat_template import NAME as TEMPLATE
-from .contract import ResolvedRenderer
+from .learned.renderer import NAME as TEMPLATE
+from .renderer import ResolvedRenderer
 from .discovery import Plugin, Registered, cause_of, installed_version, load_backends, strict, warn_once
 from .errors import (
     AmbiguousBackendError,
@@ -73,7 +73,7 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         raise raised from error
     compare = request.parity != "off" and chosen.coverage.match is not Match.PARITY and backend.name != TEMPLATE
     if compare and chat_template(tokenizer) is not None:
-        from .enforcement import enforce
+        from .parity.enforcement import enforce
 
         enforce(renderer, chosen.query, request.parity, chosen.all)
     return renderer
@@ -150,7 +150,7 @@ def _choose(request: Request, tokenizer: Any, *, early: bool = False, detecting:
     fallback = request.renderer is None and (first is None or first[1].match is Match.FALLBACK)
     note = ""
     if fallback and detecting and tokenizer is not None and request.backend != TEMPLATE:
-        from .detection import detect
+        from .parity.detection import detect
 
         detection = detect(addressed, query)
         note = detection.outcome

@@ -24,8 +24,8 @@ import shapes
 from rllm_renderer_core import BridgeDeclined, resolve
 from rllm_renderer_core.discovery import installed_version
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.parity import parity
-from rllm_renderer_core.parity_report import Outcome
+from rllm_renderer_core.parity.comparison import parity
+from rllm_renderer_core.parity.report import Outcome
 
 BACKENDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("prime", {}),

@@ -9,7 +9,7 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..parity_report import Outcome
+from ..parity.report import Outcome
 from .app import BadInput
 from .options import json_object, load_tokenizer
 from .output import progress, show, show_json, table
@@ -42,9 +42,9 @@ def command(
     The first that equals all of them is what resolve finds where no backend covers the model's name. Exit status 1 where none
     does.
     """
-    from ..detection import Tried, nearest, refusal, try_all
+    from ..parity.detection import Tried, nearest, refusal, try_all
     from ..discovery import load_backends
-    from ..parity import Budget
+    from ..parity.comparison import Budget
     from ..request import Request
 
     loaded = load_tokenizer(tokenizer)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import RenderError
-from ..rollout import Rollout
+from ..training.rollout import Rollout
 from ..types import ParsedResponse
 
 Ids = list[int]

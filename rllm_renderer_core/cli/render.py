@@ -39,7 +39,7 @@ def command(
     a run of tokens, parted by "|", of one message: sampled by the model, or scaffold around it.
     """
     from .. import resolve
-    from ..messages import normalize_messages, normalize_tools
+    from ..contract.messages import normalize_messages, normalize_tools
 
     messages, tools = read_conversation(file)
     normalize_messages(messages)  # before a tokenizer is loaded, which may take long

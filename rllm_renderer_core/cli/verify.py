@@ -38,11 +38,11 @@ def command(
     What a bridge must append is proven by experiment on the template. A renderer that refuses a conversation, or declines a
     bridge, is no difference: it never gives wrong ids. Exit status 1 where ids differ.
     """
-    from ..bridge_parity import BridgeResult, bridges_differ, compare_bridges
-    from ..chat_template import NAME as TEMPLATE
-    from ..parity import TEMPLATE_TEXT, Budget, compare, deviations, query_of, renderer_ids, template_ids, template_renderer
-    from ..parity_report import ParityReport, ProbeResult
-    from ..probes import PROBES
+    from ..parity.bridges import BridgeResult, bridges_differ, compare_bridges
+    from ..learned.renderer import NAME as TEMPLATE
+    from ..parity.comparison import TEMPLATE_TEXT, Budget, compare, deviations, query_of, renderer_ids, template_ids, template_renderer
+    from ..parity.report import ParityReport, ProbeResult
+    from ..parity.probes import PROBES
     from ..resolver import resolve
     from ..vocabulary import chat_template
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ..contract import ResolvedRenderer
+from ..renderer import ResolvedRenderer
 from ..errors import BridgeDeclined, ContractError, RendererError
-from ..messages import normalize_messages, normalize_tools
-from ..seam import SeamBridge, common_prefix
+from ..contract.messages import normalize_messages, normalize_tools
+from ..learned.seam import SeamBridge, common_prefix
 from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
 from ..vocabulary import added_tokens, control_ids
 from .turns import OPENING, REASONING, TEXT, Turn, declared_tools, user

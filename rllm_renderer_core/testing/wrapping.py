@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..contract import ResolvedRenderer
+from ..renderer import ResolvedRenderer
 from ..plugin import Backend, Coverage, Match, Query
 from ..resolution import Resolution
 from ..types import Renderer

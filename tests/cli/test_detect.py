@@ -9,7 +9,7 @@ from toy import ToyTokenizer
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import resolve
-from rllm_renderer_core.probes import PROBES
+from rllm_renderer_core.parity.probes import PROBES
 
 ALL = f"{len(PROBES)} of {len(PROBES)}"
 

@@ -11,7 +11,7 @@ import real_tokenizers
 from toy import ToyTokenizer
 from toy_template import TemplateTokenizer, plugin_source
 
-from rllm_renderer_core.probes import PROBES, TURN_SHAPES
+from rllm_renderer_core.parity.probes import PROBES, TURN_SHAPES
 
 M3 = "MiniMaxAI/MiniMax-M3"
 

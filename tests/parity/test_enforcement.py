@@ -10,8 +10,9 @@ import pytest
 from toy import ToyTokenizer
 from toy_template import TemplateTokenizer, plugin_source
 
-from rllm_renderer_core import OptionError, ParityError, RendererWarning, parity, resolve, select_backend
-from rllm_renderer_core.probes import PROBES
+from rllm_renderer_core import OptionError, ParityError, RendererWarning, resolve, select_backend
+from rllm_renderer_core.parity import comparison as parity
+from rllm_renderer_core.parity.probes import PROBES
 
 pytestmark = pytest.mark.usefixtures("no_plugins")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rllm_renderer_core.messages import normalize_messages, normalize_tools
-from rllm_renderer_core.probes import PROBES, TURN_SHAPES
+from rllm_renderer_core.contract.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.parity.probes import PROBES, TURN_SHAPES
 
 TAGS = {"system", "reasoning", "tools", "calls", "results", "order", "whitespace", "no opener"}
 

@@ -10,7 +10,7 @@ import pytest
 import toy
 
 from rllm_renderer_core import NoBackendError, NoBridgeError, OptionError, PinMismatchError, RendererWarning, rllm
-from rllm_renderer_core.rllm_renderer import RllmRenderer
+from rllm_renderer_core.rllm.renderer import RllmRenderer
 from rllm_renderer_core.types import Renderer
 
 PLUGIN = """
@@ -130,7 +130,7 @@ def test_build_renderer_from_the_gateways_fields(usual, tokenizer):
 
 def test_build_renderer_loads_one_tokenizer(usual, tokenizer, monkeypatch):
     loaded = []
-    monkeypatch.setattr(rllm, "load_tokenizer", lambda name: loaded.append(name) or tokenizer)
+    monkeypatch.setattr(rllm.spellings, "load_tokenizer", lambda name: loaded.append(name) or tokenizer)
     assert rllm.build_renderer({"model": "Qwen/Qwen3-8B"}).tokenizer is tokenizer
     assert loaded == ["Qwen/Qwen3-8B"]
 
@@ -139,7 +139,7 @@ def test_pin_decides_over_a_checkpoints_folder(usual, tokenizer, tmp_path, monke
     pinned = rllm.resolve("Qwen/Qwen3-8B", tokenizer, thinking=False).resolution
     file = tmp_path / "renderer.json"
     file.write_text(json.dumps(pinned.to_dict()))
-    monkeypatch.setattr(rllm, "load_tokenizer", lambda name: tokenizer)
+    monkeypatch.setattr(rllm.spellings, "load_tokenizer", lambda name: tokenizer)
     assert rllm.build_renderer({"model": str(tmp_path)}, pin=file).resolution == pinned
     assert rllm.build_renderer({"model": str(tmp_path), "renderer_pin": str(file)}).resolution == pinned
     monkeypatch.setenv("RLLM_RENDERER_PIN", str(file))
@@ -154,7 +154,7 @@ def test_pin_decides_over_a_checkpoints_folder(usual, tokenizer, tmp_path, monke
 
 def test_pin_that_doesnt_hold_is_refused_before_a_tokenizer_is_loaded(usual, tokenizer, monkeypatch):
     pinned = rllm.resolve("Qwen/Qwen3-8B", tokenizer).resolution.to_dict()
-    monkeypatch.setattr(rllm, "load_tokenizer", lambda name: pytest.fail("loaded"))
+    monkeypatch.setattr(rllm.spellings, "load_tokenizer", lambda name: pytest.fail("loaded"))
     with pytest.raises(PinMismatchError, match=r"rllm-renderer-toy-prime 1\.0 here, rllm-renderer-toy-prime 0\.9 there"):
         rllm.build_renderer({}, pin={**pinned, "plugin": "rllm-renderer-toy-prime 0.9"})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rllm_renderer_tinker.adapter import TinkerRenderer
 
-from rllm_renderer_core.pairing import results_in
+from rllm_renderer_core.contract.pairing import results_in
 from rllm_renderer_core.types import Message, RenderedTokens, ToolCallStatus
 
 _RESPONSE = ("<|tool_response>", "<tool_response|>")

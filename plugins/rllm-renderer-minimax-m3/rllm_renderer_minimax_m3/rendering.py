@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_renderer_core.errors import MessageError
-from rllm_renderer_core.messages import refuse_media
-from rllm_renderer_core.probes import probing
+from rllm_renderer_core.contract.messages import refuse_media
+from rllm_renderer_core.parity.probes import probing
 
 from .markers import BEGIN, CALLS_CLOSE, CALLS_OPEN, CLOSE, NS, THINK_CLOSE, THINK_OPEN, TURN
 from .options import Options

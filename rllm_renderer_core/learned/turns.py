@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .pairing import Call, results_in
+from ..contract.pairing import Call, results_in
 
 # Two texts without a common prefix or suffix, and one that no message starts with; each a few ordinary tokens.
 MARKERS = ("alpha1", "omega7")

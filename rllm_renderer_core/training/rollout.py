@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import BridgeDeclined, RolloutError
-from .messages import normalize_messages
-from .types import Message, ParsedResponse
+from ..errors import BridgeDeclined, RolloutError
+from ..contract.messages import normalize_messages
+from ..types import Message, ParsedResponse
 
 
 @dataclass

@@ -18,8 +18,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .errors import MessageError, ToolError, UnsupportedContentError
-from .types import ToolSpec
+from ..errors import MessageError, ToolError, UnsupportedContentError
+from ..types import ToolSpec
 
 MEDIA_TYPES = frozenset({"image", "image_url", "video", "video_url", "audio", "input_audio", "audio_url", "file"})
 

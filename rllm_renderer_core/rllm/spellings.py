@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import resolver
-from .discovery import load_backends, warn_once
-from .errors import OptionError, PinMismatchError
-from .resolution import Resolution
-from .rllm_renderer import RllmRenderer
-from .vocabulary import load_tokenizer
+from .. import resolver
+from ..discovery import load_backends, warn_once
+from ..errors import OptionError, PinMismatchError
+from ..resolution import Resolution
+from .renderer import RllmRenderer
+from ..vocabulary import load_tokenizer
 
 logger = logging.getLogger("rllm_renderer")
 

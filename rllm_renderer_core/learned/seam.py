@@ -26,10 +26,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .errors import BridgeDeclined, RendererError
-from .hypotheses import CALL, MARKERS, STAND_IN, MadeUpTurn, altered, possible_calls, shape_of
-from .pairing import Call, calls_of, certain_pairing, results_in
-from .types import Message, RenderedTokens
+from ..errors import BridgeDeclined, RendererError
+from .turns import CALL, MARKERS, STAND_IN, MadeUpTurn, altered, possible_calls, shape_of
+from ..contract.pairing import Call, calls_of, certain_pairing, results_in
+from ..types import Message, RenderedTokens
 
 Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
 """Messages and tools, both in normal form, to prompt ids that end with the opener of the next assistant turn."""

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .chat_template import NAME as TEMPLATE
-from .chat_template import ChatTemplateBackend
-from .contract import ResolvedRenderer
-from .errors import RendererError, TokenizerError
-from .parity_report import Difference, Outcome, ParityReport, ProbeResult
-from .plugin import Coverage, Match, Query
+from ..learned.renderer import NAME as TEMPLATE
+from ..learned.renderer import ChatTemplateBackend
+from ..renderer import ResolvedRenderer
+from ..errors import RendererError, TokenizerError
+from .report import Difference, Outcome, ParityReport, ProbeResult
+from ..plugin import Coverage, Match, Query
 from .probes import PROBES, Probe, probing
-from .resolution import Resolution
-from .vocabulary import added_tokens, chat_template
+from ..resolution import Resolution
+from ..vocabulary import added_tokens, chat_template
 
 Ids = Callable[[Probe], "list[int] | str"]
 """A probe to ids, or to the reason why it is refused."""

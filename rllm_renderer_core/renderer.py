@@ -16,8 +16,8 @@ from typing import Any
 
 from .discovery import strict
 from .errors import BridgeDeclined, ContractError, MessageError, RendererError, RenderError, ToolError
-from .messages import has_media, normalize_messages, normalize_tools, refuse_media
-from .pairing import Call, calls_of, fill_history, fill_results, results_in
+from .contract.messages import has_media, normalize_messages, normalize_tools, refuse_media
+from .contract.pairing import Call, calls_of, fill_history, fill_results, results_in
 from .plugin import Backend, Coverage, Query
 from .resolution import Resolution
 from .types import Message, ParsedResponse, RenderedTokens, Renderer, Termination, ToolCall, ToolCallStatus

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .contract import ResolvedRenderer
-from .errors import BridgeDeclined
-from .resolution import Resolution
-from .types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
+from ..renderer import ResolvedRenderer
+from ..errors import BridgeDeclined
+from ..resolution import Resolution
+from ..types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
 
 
 class EngineOutput(NamedTuple):

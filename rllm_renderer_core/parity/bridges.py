@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from .contract import ResolvedRenderer
-from .errors import BridgeDeclined, RendererError
-from .parity import Budget
-from .parity_report import Difference
+from ..renderer import ResolvedRenderer
+from ..errors import BridgeDeclined, RendererError
+from .comparison import Budget
+from .report import Difference
 from .probes import OPENING, REASONING, TURN_SHAPES, TurnShape
-from .seam import common_prefix
-from .types import RenderedTokens
+from ..learned.seam import common_prefix
+from ..types import RenderedTokens
 
 
 class BridgeOutcome(str, Enum):

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .contract import ResolvedRenderer
+from ..renderer import ResolvedRenderer
 from .detection import Tried, try_all
-from .discovery import Registered, warn_once
-from .errors import OptionError, ParityError
-from .parity import Budget, parity
-from .parity_report import Outcome, ParityReport, describe
-from .plugin import Query
+from ..discovery import Registered, warn_once
+from ..errors import OptionError, ParityError
+from .comparison import Budget, parity
+from .report import Outcome, ParityReport, describe
+from ..plugin import Query
 
 logger = logging.getLogger("rllm_renderer")
 

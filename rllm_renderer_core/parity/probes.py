@@ -100,7 +100,7 @@ class Probe:
 
     Attributes:
         name: What tells it apart, in words.
-        messages: The conversation, in normal form (see ``rllm_renderer_core.messages``).
+        messages: The conversation, in normal form (see ``rllm_renderer_core.contract.messages``).
         opener: Whether the render ends with the opener of the next assistant turn.
         tools: Declarations, or ``None``.
         tags: Groups that a backend can name in ``deviations``: ``"system"``, ``"reasoning"``, ``"tools"`` (declared),

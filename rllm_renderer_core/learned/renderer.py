@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from .errors import BridgeDeclined, OptionError, RenderError
-from .messages import refuse_media
-from .plugin import Backend, Coverage, Match, Query, Unavailable
+from ..errors import BridgeDeclined, OptionError, RenderError
+from ..contract.messages import refuse_media
+from ..plugin import Backend, Coverage, Match, Query, Unavailable
 from .seam import SeamBridge
-from .types import Message, ParsedResponse, RenderedTokens, Termination
-from .vocabulary import chat_template, control_ids, eos_ids, reasoning_ids
+from ..types import Message, ParsedResponse, RenderedTokens, Termination
+from ..vocabulary import chat_template, control_ids, eos_ids, reasoning_ids
 
 NAME = "chat-template"
 NO_BRIDGE = "a chat template of unknown make proves no bridge"

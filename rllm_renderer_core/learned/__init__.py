@@ -1,0 +1,1 @@
+"""What is learned from a chat template by experiment: a bridge for any renderer, and the backend over the template."""

@@ -1,0 +1,1 @@
+"""Whether a renderer gives the ids of a chat template: probes, comparison, detection, enforcement."""

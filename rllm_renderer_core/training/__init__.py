@@ -1,0 +1,1 @@
+"""From conversations to what a trainer takes."""
