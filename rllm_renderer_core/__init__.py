@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 _HOME = {
     "resolver": ("resolve", "select_backend", "explain"),
     "explanation": ("Explanation",),
-    "discovery": ("plugins", "PluginInfo"),
+    "discovery": ("plugins",),
+    "metadata": ("PluginInfo",),
     "resolution": ("Resolution",),
     "types": ("Renderer", "RenderedTokens", "ParsedResponse", "ToolCall", "ToolCallStatus", "ToolSpec", "Termination"),
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "hookimpl"),
@@ -49,10 +50,11 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [*_MODULE]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from .discovery import PluginInfo as PluginInfo
     from .discovery import plugins as plugins
     from .errors import *  # noqa: F403
     from .explanation import Explanation as Explanation
+    from .learned.seam import SeamBridge as SeamBridge
+    from .metadata import PluginInfo as PluginInfo
     from .plugin import Backend as Backend
     from .plugin import Coverage as Coverage
     from .plugin import Match as Match
@@ -64,7 +66,6 @@ if TYPE_CHECKING:
     from .resolver import resolve as resolve
     from .resolver import select_backend as select_backend
     from .training.rollout import Rollout as Rollout
-    from .learned.seam import SeamBridge as SeamBridge
     from .types import ParsedResponse as ParsedResponse
     from .types import RenderedTokens as RenderedTokens
     from .types import Renderer as Renderer

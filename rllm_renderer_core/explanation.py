@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .discovery import KNOWN_PLUGINS, Plugin, Registered
+from .discovery import Installed, Registered
 from .errors import PluginError
 from .plugin import Coverage, Query, Unavailable
 from .request import Request
+from .selection import ask
 
 
 @dataclass(frozen=True)
@@ -73,52 +73,23 @@ class Explanation:
         return "\n".join([f"{self.model or '(no name)'}: {self.reason}", *lines])
 
 
-def ask(registered: Registered, query: Query) -> Coverage | Unavailable | None:
-    """A backend's answer.
-
-    Raises:
-        PluginError: ``covers`` raised, or answered with something else.
-    """
-    try:
-        answer = registered.backend.covers(query)
-        if answer is not None and not isinstance(answer, (Coverage, Unavailable)):
-            raise TypeError(f"it must return Coverage, Unavailable or None, not {answer!r}")
-    except Exception as error:
-        raise PluginError(
-            f"backend {registered.backend.name!r} of {registered.distribution} {registered.version}: "
-            f"covers raised {type(error).__name__}: {error}",
-            fix=f"report it to the authors of {registered.distribution}, or set RLLM_RENDERER_DISABLED={registered.plugin}",
-            plugin=registered.plugin,
-            distribution=registered.distribution,
-            version=registered.version,
-        ) from error
-    return answer
-
-
-def not_installed(registered: Sequence[Registered], found: Sequence[Plugin]) -> list[tuple[str, str]]:
-    names = {each.backend.name for each in registered} | {plugin.name for plugin in found}
-    present = {plugin.distribution for plugin in found}
-    return [(name, dist) for name, dist in KNOWN_PLUGINS.items() if name not in names and dist not in present]
-
-
 def explanation(
     request: Request,
     tokenizer: Any,
-    registered: Sequence[Registered],
-    found: Sequence[Plugin],
+    installed: Installed,
     winner: str | None,
     reason: str,
     detected: Coverage | None = None,
 ) -> Explanation:
     """The table of verdicts. ``detected`` is the winner's coverage, where the chat template decided and not the name."""
     query = request.query(tokenizer)
-    ordered = sorted(registered, key=lambda each: (-each.backend.priority, each.backend.name))
+    ordered = sorted(installed.registered, key=lambda each: (-each.backend.priority, each.backend.name))
     verdicts = [_verdict(each, query, detected if each.backend.name == winner else None) for each in ordered]
-    for plugin in found:
+    for plugin in installed.found:
         if plugin.error is not None:
             text, fix = str(plugin.error).splitlines()[0], plugin.error.fix or ""
             verdicts.append(Verdict(plugin.name, plugin.distribution, plugin.version, None, plugin.state, reason=text, fix=fix))
-    for name, dist in not_installed(registered, found):
+    for name, dist in installed.missing():
         verdicts.append(Verdict(name, dist, "", None, "not installed", fix=f"pip install {dist}"))
     return Explanation(request.model, winner, tuple(verdicts), reason)
 

@@ -11,6 +11,7 @@ Importing it must be light: no torch, no transformers, no upstream package. Thos
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar
@@ -21,6 +22,9 @@ from .types import Renderer
 
 GROUP = "rllm_renderer"
 """Entry-point group, and pluggy's project name."""
+
+TEMPLATE_BACKEND = "chat-template"
+"""Name of the backend that the core itself brings: the tokenizer's own chat template."""
 
 API_VERSION = 1
 """Version of the plugin API. A plugin module may say which it was built for with ``rllm_renderer_api = 1``."""
@@ -144,11 +148,15 @@ class Backend:
     def deviations(self, coverage: Coverage) -> Mapping[str, str]:
         """Where this renderer differs from the model's chat template on purpose: names or tags of probes, and why.
 
-        Both are in ``rllm_renderer_core.parity.probes``. Such a difference is listed as documented, and is no warning and no error; a
-        renderer that has one on a probe still isn't equal to the template, and is never found by parity there.
+        Both are in ``rllm_renderer_core.parity.probes``. Such a difference is listed as documented, and is no
+        warning and no error; a renderer that has one on a probe still isn't equal to the template, and is never found by
+        parity there.
         """
         return {}
 
+
+probing: ContextVar[bool] = ContextVar("probing", default=False)
+"""True while probes are rendered: for renderers that log what a conversation loses, which is no news about a probe."""
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)

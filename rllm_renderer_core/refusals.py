@@ -1,61 +1,106 @@
-"""The errors of the resolver, each with its fix."""
+"""What is refused before a renderer is built, each with its fix."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from .discovery import KNOWN_PLUGINS, Plugin, Registered
-from .errors import BackendUnavailableError, NoBackendError, RendererError
-from .explanation import Explanation, explanation, not_installed
-from .plugin import Unavailable
-from .request import Request
+from .discovery import KNOWN_PLUGINS, Installed
+from .errors import BackendUnavailableError, NoBackendError, NoBridgeError, OptionError, RendererError
+from .explanation import Explanation, explanation
+from .plugin import TEMPLATE_BACKEND
+from .request import Request, refused_option
+from .selection import Answered, Selection
 
 
-def bridge_fix(table: Explanation, winner: str) -> str:
-    if winner == "chat-template":
+def refuse_missing_backend(request: Request, installed: Installed) -> None:
+    """Check that the backend which the user named is there.
+
+    Raises:
+        BackendUnavailableError: It isn't installed, or it is broken.
+    """
+    name = request.backend
+    if name is None or name in {each.backend.name for each in installed.registered}:
+        return
+    for plugin in installed.found:
+        if plugin.error is not None and name in (plugin.name, *plugin.backends):
+            error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin.error}", fix=None)
+            error.__cause__ = plugin.error.__cause__ or plugin.error
+            raise error
+    known = ", ".join(sorted(each.backend.name for each in installed.registered))
+    fix = f"pip install {KNOWN_PLUGINS[name]}" if name in KNOWN_PLUGINS else f"installed are {known}"
+    raise BackendUnavailableError(f"backend {name!r} isn't installed", fix=fix)
+
+
+def usable(selection: Selection, *, early: bool = False) -> Answered:
+    """The winner, if it can serve what was asked for.
+
+    Args:
+        selection: What came of asking.
+        early: The tokenizer comes later and may find a renderer with a bridge, so that a fallback without one may pass.
+
+    Raises:
+        NoBackendError, BackendUnavailableError: Nothing covers the model.
+        OptionError: An option that the winner can't honour.
+        NoBridgeError: ``require_bridge``, and the winner has none.
+    """
+    if selection.winner is None:
+        raise _nothing_covers(selection)
+    registered, coverage = selection.winner
+    refused = refused_option(registered.backend, selection.query, coverage)
+    if refused is not None:
+        option, value = refused
+        raise OptionError(
+            f"backend {registered.backend.name!r} can't honour {option}={value!r}",
+            fix=f"leave {option} out, or choose another backend=",
+            option=option,
+            backend=registered.backend.name,
+        )
+    request = selection.request
+    if request.require_bridge and not coverage.has_bridge and not (early and selection.fallback and request.detect):
+        raise _no_bridge(selection, registered.backend.name, coverage.renderer)
+    return selection.winner
+
+
+def _no_bridge(selection: Selection, name: str, renderer: str) -> NoBridgeError:
+    request = selection.request
+    reason = f"{name} wins, without a bridge" + (f"; {selection.note}" if selection.note else "")
+    table = explanation(request, selection.query.tokenizer, selection.installed, name, reason)
+    fix = _bridge_fix(table, name)
+    if selection.fallback and not selection.note and request.detect:
+        fix += "; or resolve with the tokenizer, whose chat template may tell the renderer"
+    return NoBridgeError(
+        f"require_bridge: the best match for {request.model!r} is {name}:{renderer}, which has no bridge\n{table}",
+        fix=fix,
+        explanation=table,
+    )
+
+
+def _bridge_fix(table: Explanation, winner: str) -> str:
+    if winner == TEMPLATE_BACKEND:
         names = [v.fix for v in table.verdicts if v.verdict in ("unavailable", "not installed", "broken") and v.fix]
         return "; ".join(["name a renderer with renderer=, or template_bridge=True", *names])
     return "choose another renderer= or backend="
 
 
-def missing_backend(request: Request, registered: Sequence[Registered], found: Sequence[Plugin]) -> RendererError:
-    name = str(request.backend)
-    for plugin in found:
-        if plugin.error is not None and name in (plugin.name, *plugin.backends):
-            error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin.error}", fix=None)
-            error.__cause__ = plugin.error.__cause__ or plugin.error
-            return error
-    known = ", ".join(sorted(each.backend.name for each in registered))
-    fix = f"pip install {KNOWN_PLUGINS[name]}" if name in KNOWN_PLUGINS else f"installed are {known}"
-    return BackendUnavailableError(f"backend {name!r} isn't installed", fix=fix)
-
-
-def nothing_covers(
-    request: Request,
-    tokenizer: Any,
-    registered: Sequence[Registered],
-    found: Sequence[Plugin],
-    addressed: Sequence[Registered],
-    unavailable: Sequence[tuple[Registered, Unavailable]],
-    note: str,
-) -> RendererError:
+def _nothing_covers(selection: Selection) -> RendererError:
+    request, unavailable = selection.request, selection.unavailable
     if request.backend is not None and unavailable:
         each, answer = unavailable[0]
         return BackendUnavailableError(
             f"backend {each.backend.name!r} can't serve {request.model!r}: {answer.reason}", fix=answer.fix
         )
     if request.renderer is not None:
-        known = "; ".join(f"{each.backend.name}: {', '.join(sorted(each.backend.renderer_names()))}" for each in addressed)
+        known = "; ".join(
+            f"{each.backend.name}: {', '.join(sorted(each.backend.renderer_names()))}" for each in selection.addressed
+        )
         what = f"{request.spelling}={request.renderer!r}"
         if unavailable:
             each, answer = unavailable[0]
             return BackendUnavailableError(f"{what} of backend {each.backend.name!r}: {answer.reason}", fix=answer.fix)
-        if not addressed:
-            missing = ", ".join(f"pip install {dist}" for _, dist in not_installed(registered, found))
+        if not selection.addressed:
+            missing = ", ".join(f"pip install {dist}" for _, dist in selection.installed.missing())
             return NoBackendError(f"no installed backend is addressed by {what}", fix=missing or None)
         return NoBackendError(f"no backend has a renderer for {what}", fix=f"known are {known}")
-    table = explanation(request, tokenizer, registered, found, None, "; ".join(filter(None, ("no backend covers it", note))))
+    reason = "; ".join(filter(None, ("no backend covers it", selection.note)))
+    table = explanation(request, selection.query.tokenizer, selection.installed, None, reason)
     return NoBackendError(
         f"no backend covers {request.model!r}\n{table}",
         fix="name a renderer with renderer=, or install a plugin that covers it",

@@ -1,33 +1,22 @@
-"""The resolver: asks the installed backends for the best match, and can always say why.
-
-A forced backend or renderer first; else the highest priority among those that cover the model, the asking stopping there;
-equal priority is decided by match, within one distribution by its own order; still equal from two distributions is an error.
-"""
+"""From a model's name to its renderer: request, selection, detection, record, creation, check, each entered once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .learned.renderer import NAME as TEMPLATE
+from .discovery import load_backends, warn_once
+from .errors import CreateError, OptionError, PinMismatchError, RendererError
+from .explanation import Explanation, explanation
+from .loading import cause_of
+from .metadata import installed_version
+from .plugin import TEMPLATE_BACKEND, Match
+from .refusals import refuse_missing_backend, usable
 from .renderer import ResolvedRenderer
-from .discovery import Plugin, Registered, cause_of, installed_version, load_backends, strict, warn_once
-from .errors import (
-    AmbiguousBackendError,
-    CreateError,
-    NoBridgeError,
-    OptionError,
-    PinMismatchError,
-    PluginError,
-    RendererError,
-)
-from .explanation import Explanation, ask, explanation, not_installed
-from .plugin import Coverage, Match, Query, Unavailable
-from .refusals import bridge_fix, missing_backend, nothing_covers
-from .request import Options, Request, recorded, refused_option
+from .request import Options, Request, recorded
 from .resolution import Resolution
+from .selection import Selection, select
 from .vocabulary import chat_template, load_tokenizer
 
 if TYPE_CHECKING:
@@ -53,50 +42,13 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     """
     request = Request.make(model, tokenizer, options)
     if tokenizer is None:
-        _choose(request, None, early=True)  # what fails by names alone fails before anything is loaded
+        usable(_selected(request, None), early=True)  # what fails by names alone fails before anything is loaded
         tokenizer = load_tokenizer(request.model)
-    chosen = _choose(request, tokenizer, detecting=request.detect)
-    resolution = _record(chosen)
-    for hint in resolution.hints:
-        warn_once(f"{request.model}: {resolution.backend} serves it with less than could be: {hint}")
-    backend = chosen.registered.backend
-    try:
-        renderer = ResolvedRenderer(
-            backend, chosen.query, chosen.coverage, resolution, reserved=request.options["marker_text"] == "error"
-        )
-    except OptionError:
-        raise
-    except Exception as error:
-        raised = _create_error(chosen, error)
-        if raised is error:
-            raise
-        raise raised from error
-    compare = request.parity != "off" and chosen.coverage.match is not Match.PARITY and backend.name != TEMPLATE
-    if compare and chat_template(tokenizer) is not None:
-        from .parity.enforcement import enforce
-
-        enforce(renderer, chosen.query, request.parity, chosen.all)
+    selection = _detected(_selected(request, tokenizer))
+    resolution = _recorded(selection)
+    renderer = _created(selection, resolution)
+    _check(renderer, selection)
     return renderer
-
-
-def _create_error(chosen: _Chosen, error: Exception) -> RendererError:
-    """What the winner's ``create`` raised, with what would have come next: nothing is taken in its place silently."""
-    backend, model = chosen.registered.backend, chosen.request.model
-    try:
-        following = _first([each for each in chosen.all if each is not chosen.registered], chosen.query, None)
-    except RendererError:  # ambiguous, or broken too
-        following = None
-    instead = f"take what would come next: backend={following[0].backend.name!r}" if following else ""
-    if isinstance(error, RendererError):
-        if instead:
-            error.args = (f"{error}\n  or {instead}", *error.args[1:])
-        return error
-    repair = f"pip install {error.name}" if isinstance(error, ModuleNotFoundError) and error.name else "repair it"
-    return CreateError(
-        f"backend {backend.name!r} of {chosen.registered.distribution} covers {model!r} but can't build "
-        f"{chosen.coverage.renderer!r}: {cause_of(error)}",
-        fix=", or ".join(filter(None, (repair, instead))),
-    )
 
 
 def select_backend(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Resolution:
@@ -104,7 +56,7 @@ def select_backend(model: str | None = None, tokenizer: Any = None, **options: U
 
     Where no backend covers the name, ``resolve`` with a tokenizer may find more than this: see the option ``detect``.
     """
-    return _record(_choose(Request.make(model, tokenizer, options), tokenizer))
+    return _recorded(_selected(Request.make(model, tokenizer, options), tokenizer))
 
 
 def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Explanation:
@@ -113,158 +65,64 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     winner: str | None = None
     detected = None
     try:
-        chosen = _choose(request, tokenizer, detecting=request.detect)
-        winner = chosen.registered.backend.name
-        detected = chosen.coverage if chosen.coverage.match is Match.PARITY else None
-        reason = f"{winner} wins" + (f"; {chosen.note}" if chosen.note and detected is None else "")
+        selection = _detected(_selected(request, tokenizer))
+        registered, coverage = usable(selection)
+        winner = registered.backend.name
+        detected = coverage if coverage.match is Match.PARITY else None
+        reason = f"{winner} wins" + (f"; {selection.note}" if selection.note and detected is None else "")
     except RendererError as error:
         reason = str(error).splitlines()[0]
-    registered, found = load_backends()
-    return explanation(request, tokenizer, registered, found, winner, reason, detected)
+    return explanation(request, tokenizer, load_backends(), winner, reason, detected)
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    registered: Registered
-    coverage: Coverage
-    query: Query
-    request: Request
-    found: Sequence[Plugin]
-    all: Sequence[Registered]
-    unavailable: Sequence[tuple[Registered, Unavailable]]
-    note: str = ""  # what came of the search by the chat template, where there was one
+def _selected(request: Request, tokenizer: Any) -> Selection:
+    installed = load_backends()
+    refuse_missing_backend(request, installed)
+    return select(request, tokenizer, installed)
 
 
-# Who serves it
+def _detected(selection: Selection) -> Selection:
+    """The selection with what the tokenizer's chat template tells, where no backend covers the name."""
+    if not selection.detectable:
+        return selection
+    from .parity.detection import detect
+
+    found = detect(selection.addressed, selection.query)
+    if found.winner is None:
+        return selection.detected(None, None, found.outcome)
+    return selection.detected(found.winner.registered, found.winner.coverage, found.outcome)
 
 
-def _choose(request: Request, tokenizer: Any, *, early: bool = False, detecting: bool = False) -> _Chosen:
-    """The winner. ``early`` where a tokenizer comes later, which may find more; ``detecting`` where this one may."""
-    registered, found = load_backends()
-    query = request.query(tokenizer)
-    if request.backend is not None and request.backend not in {r.backend.name for r in registered}:
-        raise missing_backend(request, registered, found)
-    addressed = [each for each in registered if request.addresses(each)]
-    unavailable: list[tuple[Registered, Unavailable]] = []
-    first = _first(addressed, query, unavailable)
-    fallback = request.renderer is None and (first is None or first[1].match is Match.FALLBACK)
-    note = ""
-    if fallback and detecting and tokenizer is not None and request.backend != TEMPLATE:
-        from .parity.detection import detect
-
-        detection = detect(addressed, query)
-        note = detection.outcome
-        if detection.winner is not None:
-            first = detection.winner.registered, replace(detection.winner.coverage, reason=note)
-            query = replace(query, renderer=first[1].renderer)
-    if first is None:
-        raise nothing_covers(request, tokenizer, registered, found, addressed, unavailable, note)
-    chosen = _Chosen(*first, query, request, found, registered, unavailable, note)
-    _refuse_options(chosen)
-    if request.require_bridge and not first[1].has_bridge and not (early and fallback and request.detect):
-        name = first[0].backend.name
-        reason = f"{name} wins, without a bridge" + (f"; {note}" if note else "")
-        table = explanation(request, tokenizer, registered, found, name, reason)
-        fix = bridge_fix(table, name)
-        if fallback and not detecting and request.detect:
-            fix += "; or resolve with the tokenizer, whose chat template may tell the renderer"
-        raise NoBridgeError(
-            f"require_bridge: the best match for {request.model!r} is {name}:{first[1].renderer}, which has no bridge\n{table}",
-            fix=fix,
-            explanation=table,
-        )
-    return chosen
-
-
-def _first(
-    registered: Iterable[Registered], query: Query, unavailable: list[tuple[Registered, Unavailable]] | None
-) -> tuple[Registered, Coverage] | None:
-    """The winner: asks from the top, one level of priority at a time, and stops at a level where somebody covers.
-
-    A backend whose ``covers`` fails is like a plugin that can't be loaded: said, and the others go on; or raised under
-    ``RLLM_RENDERER_STRICT=1``.
-    """
-    levels: dict[int, list[Registered]] = {}
-    for each in registered:
-        levels.setdefault(each.backend.priority, []).append(each)
-    for priority in sorted(levels, reverse=True):
-        covering: list[tuple[Registered, Coverage]] = []
-        for each in levels[priority]:
-            try:
-                answer = ask(each, query)
-            except PluginError as error:
-                if strict():
-                    raise
-                answer = Unavailable(str(error).splitlines()[0], error.fix or "")
-            if isinstance(answer, Coverage):
-                covering.append((each, answer))
-            elif isinstance(answer, Unavailable) and unavailable is not None:
-                unavailable.append((each, answer))
-        if covering:
-            return _best(covering, query.model)
-    return None
-
-
-def _best(covering: list[tuple[Registered, Coverage]], model: str) -> tuple[Registered, Coverage]:
-    top = max(coverage.match for _, coverage in covering)
-    best = [(each, coverage) for each, coverage in covering if coverage.match == top]
-    distributions = sorted({each.distribution for each, _ in best})
-    if len(distributions) > 1:
-        names = sorted(each.backend.name for each, _ in best)
-        raise AmbiguousBackendError(
-            f"backends {' and '.join(map(repr, names))} of {' and '.join(distributions)} claim {model!r} with the same "
-            f"priority and match ({top.name.lower()})",
-            fix=" or ".join(f"backend={name!r}" for name in names),
-            backends=tuple(names),
-        )
-    return min(best, key=lambda pair: (pair[0].plugin, pair[0].order))
-
-
-def _refuse_options(chosen: _Chosen) -> None:
-    backend = chosen.registered.backend
-    refused = refused_option(backend, chosen.query, chosen.coverage)
-    if refused is not None:
-        option, value = refused
-        raise OptionError(
-            f"backend {backend.name!r} can't honour {option}={value!r}",
-            fix=f"leave {option} out, or choose another backend=",
-            option=option,
-            backend=backend.name,
-        )
-
-
-# What is said about it
-
-
-def _record(chosen: _Chosen) -> Resolution:
-    backend, coverage = chosen.registered.backend, chosen.coverage
+def _recorded(selection: Selection) -> Resolution:
+    """The record of what was chosen; equal to the pin, where there is one."""
+    registered, coverage = usable(selection)
+    backend, request, installed = registered.backend, selection.request, selection.installed
     upstream = {name: installed_version(name) or "not installed" for name in backend.upstream}
-    hints = [f"{each.backend.name}: {answer.reason}; {answer.fix}" for each, answer in chosen.unavailable]
-    if coverage.match is Match.FALLBACK and chosen.note:
-        hints.append(chosen.note)
-    if coverage.match is Match.FALLBACK and chosen.request.backend is None:
-        hints += [str(p.error) for p in chosen.found if p.error is not None and p.state != "disabled"]
-        missing = not_installed(chosen.all, chosen.found)
-        if missing:
-            hints.append("not installed: " + ", ".join(f"{name} (pip install {dist})" for name, dist in missing))
+    hints = [f"{each.backend.name}: {answer.reason}; {answer.fix}" for each, answer in selection.unavailable]
+    if coverage.match is Match.FALLBACK and selection.note:
+        hints.append(selection.note)
+    if coverage.match is Match.FALLBACK and request.backend is None:
+        hints += [str(p.error) for p in installed.found if p.error is not None and p.state != "disabled"]
+        if installed.missing():
+            hints.append("not installed: " + ", ".join(f"{name} (pip install {dist})" for name, dist in installed.missing()))
     resolution = Resolution(
-        model=chosen.query.model,
+        model=selection.query.model,
         backend=backend.name,
         renderer=coverage.renderer,
         match=coverage.match.name.lower(),
         has_bridge=coverage.has_bridge,
-        options=recorded(chosen.request.options),
-        plugin=f"{chosen.registered.distribution} {chosen.registered.version}",
+        options=recorded(request.options),
+        plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream=upstream,
         reason=coverage.reason,
         hints=tuple(hints),
     )
-    return resolution if chosen.request.pin is None else _as_pinned(resolution, chosen.request.pin)
+    return resolution if request.pin is None else _as_pinned(resolution, request.pin)
 
 
 def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
-    """The resolution, if nothing but the way it was found differs from the pin."""
+    """The resolution, if nothing but its ``match`` differs from the pin."""
     resolution = replace(resolution, match=pin.match)
     differences = resolution.differences(pin)
     if differences:
@@ -275,3 +133,56 @@ def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
             differences=tuple(differences),
         )
     return resolution
+
+
+def _created(selection: Selection, resolution: Resolution) -> ResolvedRenderer:
+    """The winner's renderer.
+
+    Raises:
+        CreateError: It can't be built.
+        RendererError: As the backend's ``create``.
+    """
+    for hint in resolution.hints:
+        warn_once(f"{resolution.model}: {resolution.backend} serves it with less than could be: {hint}")
+    registered, coverage = usable(selection)
+    reserved = selection.request.options["marker_text"] == "error"
+    try:
+        return ResolvedRenderer(registered.backend, selection.query, coverage, resolution, reserved=reserved)
+    except OptionError:
+        raise
+    except Exception as error:
+        raised = _create_error(selection, error)
+        if raised is error:
+            raise
+        raise raised from error
+
+
+def _create_error(selection: Selection, error: Exception) -> RendererError:
+    """What the winner's ``create`` raised, with what would have come next: nothing is taken in its place silently."""
+    registered, coverage = usable(selection)
+    try:
+        following = selection.following()
+    except RendererError:  # ambiguous, or broken too
+        following = None
+    instead = f"take what would come next: backend={following.backend.name!r}" if following else ""
+    if isinstance(error, RendererError):
+        if instead:
+            error.args = (f"{error}\n  or {instead}", *error.args[1:])
+        return error
+    repair = f"pip install {error.name}" if isinstance(error, ModuleNotFoundError) and error.name else "repair it"
+    return CreateError(
+        f"backend {registered.backend.name!r} of {registered.distribution} covers {selection.request.model!r} but can't build "
+        f"{coverage.renderer!r}: {cause_of(error)}",
+        fix=", or ".join(filter(None, (repair, instead))),
+    )
+
+
+def _check(renderer: ResolvedRenderer, selection: Selection) -> None:
+    """Compare it with its tokenizer's chat template, where that isn't how it was found."""
+    request = selection.request
+    by_template = renderer.backend == TEMPLATE_BACKEND or renderer.resolution.match == Match.PARITY.name.lower()
+    if request.parity == "off" or by_template or chat_template(renderer.tokenizer) is None:
+        return
+    from .parity.enforcement import enforce
+
+    enforce(renderer, selection.query, request.parity, selection.installed.registered)

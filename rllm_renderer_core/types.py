@@ -187,8 +187,8 @@ class ParsedResponse:
 class Renderer(Protocol):
     """What a backend creates, and what ``resolve`` returns: messages to ids, ids back, and the bridge between turns.
 
-    Messages and tools reach a backend in the normal form of ``rllm_renderer_core.contract.messages``. All ids are of the model's
-    vocabulary; nothing here takes or returns text where it could take ids.
+    Messages and tools reach a backend in the normal form of ``rllm_renderer_core.contract.messages``. All ids are of the
+    model's vocabulary; nothing here takes or returns text where it could take ids.
 
     A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, the pair
     of ids that open and close reasoning, or ``()`` where the format has none (without it the core parses completions to know

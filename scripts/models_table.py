@@ -22,8 +22,8 @@ import real_tokenizers
 import shapes
 
 from rllm_renderer_core import BridgeDeclined, resolve
-from rllm_renderer_core.discovery import installed_version
 from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.metadata import installed_version
 from rllm_renderer_core.parity.comparison import parity
 from rllm_renderer_core.parity.report import Outcome
 

@@ -26,7 +26,7 @@ import shapes
 from rllm_renderer_fireworks.backend import FireworksBackend
 from rllm_renderer_fireworks.families import FAMILIES
 
-from rllm_renderer_core.discovery import installed_version
+from rllm_renderer_core.metadata import installed_version
 from rllm_renderer_core.plugin import Coverage, Query
 
 HEADER = ["model", "backend", "renderer", "bridge", "verified against", "prompts", *[shape.name for shape in shapes.SHAPES]]

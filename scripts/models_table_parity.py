@@ -19,9 +19,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import real_tokenizers
 
-from rllm_renderer_core.parity.detection import Tried, nearest, refusal, try_all
-from rllm_renderer_core.discovery import installed_version, load_backends
+from rllm_renderer_core.discovery import load_backends
+from rllm_renderer_core.metadata import installed_version
 from rllm_renderer_core.parity.comparison import Budget
+from rllm_renderer_core.parity.detection import Tried, nearest, refusal, try_all
 from rllm_renderer_core.parity.report import Outcome
 from rllm_renderer_core.plugin import Query
 

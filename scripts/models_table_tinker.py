@@ -24,8 +24,8 @@ import tinker_oracle as oracle
 from rllm_renderer_tinker.backend import TinkerBackend
 
 from rllm_renderer_core import BridgeDeclined, RendererError
-from rllm_renderer_core.renderer import ResolvedRenderer
 from rllm_renderer_core.plugin import Coverage, Query
+from rllm_renderer_core.renderer import ResolvedRenderer
 from rllm_renderer_core.resolution import Resolution
 
 

@@ -20,7 +20,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from .. import __version__
-from ..discovery import CORE_DISTRIBUTION, KNOWN_PLUGINS, PluginInfo, find, load, plugins
+from ..discovery import KNOWN_PLUGINS, plugins
+from ..loading import load
+from ..metadata import CORE_DISTRIBUTION, PluginInfo, find
 from ..plugin import GROUP
 
 VARIABLES = ("RLLM_RENDERER_BACKEND", "RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PLUGINS", "RLLM_RENDERER_STRICT")

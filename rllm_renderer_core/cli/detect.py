@@ -42,9 +42,9 @@ def command(
     The first that equals all of them is what resolve finds where no backend covers the model's name. Exit status 1 where none
     does.
     """
-    from ..parity.detection import Tried, nearest, refusal, try_all
     from ..discovery import load_backends
     from ..parity.comparison import Budget
+    from ..parity.detection import Tried, nearest, refusal, try_all
     from ..request import Request
 
     loaded = load_tokenizer(tokenizer)

@@ -24,7 +24,8 @@ def command(check: bool, as_json: bool) -> None:
     used.
     """
     from .. import __version__
-    from ..discovery import CORE_DISTRIBUTION, KNOWN_PLUGINS, PluginInfo, plugins
+    from ..discovery import KNOWN_PLUGINS, plugins
+    from ..metadata import CORE_DISTRIBUTION, PluginInfo
 
     found = plugins(check=check)
     present = {each.distribution for each in found}

@@ -39,10 +39,10 @@ def command(
     bridge, is no difference: it never gives wrong ids. Exit status 1 where ids differ.
     """
     from ..parity.bridges import BridgeResult, bridges_differ, compare_bridges
-    from ..learned.renderer import NAME as TEMPLATE
-    from ..parity.comparison import TEMPLATE_TEXT, Budget, compare, deviations, query_of, renderer_ids, template_ids, template_renderer
-    from ..parity.report import ParityReport, ProbeResult
+    from ..parity.comparison import TEMPLATE_TEXT, Budget, compare, renderer_ids, template_ids, template_renderer
     from ..parity.probes import PROBES
+    from ..parity.report import ParityReport, ProbeResult
+    from ..plugin import TEMPLATE_BACKEND
     from ..resolver import resolve
     from ..vocabulary import chat_template
 
@@ -61,13 +61,13 @@ def command(
         reference = resolve(model, loaded, backend=backend, renderer=other or None, parity="off", **asked)
         what = f"{reference.backend}:{reference.name}"
         expected = renderer_ids(reference)
-    elif renderer.backend == TEMPLATE:
+    elif renderer.backend == TEMPLATE_BACKEND:
         raise BadInput(f"{model} is served by its chat template itself: name a renderer, or compare with one by --against")
     elif chat_template(loaded) is None:
         raise BadInput("the tokenizer has no chat template: give --template FILE, or compare with a backend by --against")
     else:
-        reference, what, known = template_renderer(query_of(renderer)), TEMPLATE_TEXT, dict(deviations(renderer))
-        expected = template_ids(query_of(renderer))
+        reference, what, known = template_renderer(renderer.query), TEMPLATE_TEXT, renderer.deviations()
+        expected = template_ids(renderer.query)
     budget = Budget(float("inf"))
     results: list[ProbeResult] = []
     bridges: list[BridgeResult] = []

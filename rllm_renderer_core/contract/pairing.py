@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..types import ParsedResponse, ToolCallStatus
+
 Call = tuple[str, str | None]
 """Name and id (``None`` where the format has none) of one call, in the order in which the model wrote them."""
 
@@ -16,6 +18,13 @@ Call = tuple[str, str | None]
 def calls_of(message: Mapping[str, Any]) -> list[Call]:
     """The calls of a normalised assistant message."""
     return [(call["function"]["name"], call.get("id")) for call in message.get("tool_calls") or ()]
+
+
+def sampled_calls(parsed: ParsedResponse) -> list[Call]:
+    """Names and native ids of the calls in a parsed completion; empty where one of them is broken."""
+    if any(call.status is not ToolCallStatus.OK for call in parsed.tool_calls):
+        return []
+    return [(call.name, call.id) for call in parsed.tool_calls]
 
 
 def results_in(messages: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -1,91 +1,21 @@
-"""The built-in backend of last resort: the tokenizer's own chat template, with the seam over it where the user asks.
-
-A template of unknown make proves nothing about bridges, so each is declined by default; ``template_bridge=True`` has the seam
-prove them call by call.
-"""
+"""A tokenizer's own chat template as a renderer, with the seam as its bridge."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from ..errors import BridgeDeclined, OptionError, RenderError
 from ..contract.messages import refuse_media
-from ..plugin import Backend, Coverage, Match, Query, Unavailable
-from .seam import SeamBridge
+from ..errors import BridgeDeclined
+from ..plugin import TEMPLATE_BACKEND
 from ..types import Message, ParsedResponse, RenderedTokens, Termination
-from ..vocabulary import chat_template, control_ids, eos_ids, reasoning_ids
+from ..vocabulary import control_ids, eos_ids, reasoning_ids
+from .call_form import CallForm
+from .seam import SeamBridge
 
-NAME = "chat-template"
 NO_BRIDGE = "a chat template of unknown make proves no bridge"
 BRIDGE_FIX = "template_bridge=True has each bridge proven by experiment"
-THINKING_VARIABLES = ("enable_thinking", "thinking")
-
-
-class ChatTemplateBackend(Backend):
-    """Covers any tokenizer with a chat template, below everything else."""
-
-    name = NAME
-    priority = 0
-    options = frozenset({"thinking", "chat_template_kwargs", "template_bridge"})
-
-    def covers(self, query: Query) -> Coverage | Unavailable | None:
-        if query.renderer not in (None, NAME):
-            return None
-        if query.tokenizer is not None and chat_template(query.tokenizer) is None:
-            return Unavailable("the tokenizer has no chat template", "install a plugin that renders this model natively")
-        reason = "the tokenizer's chat template" if query.tokenizer is not None else "if its tokenizer has a chat template"
-        bridge = "bridges proven by experiment" if query.template_bridge else f"no bridge ({BRIDGE_FIX})"
-        match = Match.FALLBACK if query.renderer is None else Match.NAMED
-        return Coverage(NAME, match, query.template_bridge, f"{reason}; {bridge}")
-
-    def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
-        return ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=coverage.has_bridge)
-
-    def renderer_names(self) -> Sequence[str]:
-        return (NAME,)
-
-
-def _template_variables(query: Query) -> dict[str, Any]:
-    """The options as variables of this template, which must know each of them: Jinja ignores what it doesn't know."""
-    kwargs = dict(query.chat_template_kwargs)
-    if query.thinking is None and not kwargs:
-        return kwargs
-    from jinja2 import Environment, meta
-
-    source = chat_template(query.tokenizer) or ""
-    environment = Environment(extensions=["jinja2.ext.loopcontrols"])
-    known = meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
-    for key in kwargs:
-        if key not in known:
-            raise OptionError(
-                f"chat_template_kwargs: the chat template has no variable {key!r}, backend {NAME} can't honour it",
-                fix=f"its variables are {', '.join(sorted(known)) or 'none'}",
-                option="chat_template_kwargs",
-                backend=NAME,
-            )
-    if query.thinking is not None:
-        variable = next((name for name in THINKING_VARIABLES if name in known), None)
-        if variable is None:
-            raise OptionError(
-                f"thinking={query.thinking}: the chat template has no variable for it, backend {NAME} can't honour it",
-                fix="leave thinking out, or pass the template's own variable in chat_template_kwargs",
-                option="thinking",
-                backend=NAME,
-            )
-        kwargs[variable] = query.thinking
-    return kwargs
-
-
-def _without_generation_tags(source: str) -> str:
-    """The template without transformers' ``generation`` blocks, which plain Jinja can't parse."""
-    for tag in ("generation", "endgeneration"):
-        for left in ("{%", "{%-"):
-            for right in ("%}", "-%}"):
-                source = source.replace(f"{left} {tag} {right}", "")
-    return source
 
 
 class ChatTemplateRenderer:
@@ -111,7 +41,7 @@ class ChatTemplateRenderer:
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
-        refuse_media(messages, NAME)
+        refuse_media(messages, TEMPLATE_BACKEND)
         ids = self._apply(self._call_form.fit(messages), tools, add_generation_prompt, tokenize=True)
         return list(ids)
 
@@ -168,8 +98,8 @@ class ChatTemplateRenderer:
         )
 
     @cached_property
-    def _call_form(self) -> _CallForm:
-        return _CallForm.learn(lambda messages: str(self._apply(messages, None, False, tokenize=False)))
+    def _call_form(self) -> CallForm:
+        return CallForm.learn(lambda messages: str(self._apply(messages, None, False, tokenize=False)))
 
     def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool, *, tokenize: bool) -> Any:
         return self._tokenizer.apply_chat_template(
@@ -202,80 +132,3 @@ class ChatTemplateRenderer:
             return str(self._tokenizer.decode(ids, skip_special_tokens=False)) if ids else ""
         except Exception:  # ids outside the vocabulary: the overflow has no text
             return ""
-
-
-class _CallForm:
-    """How this template wants an assistant's calls: learned by rendering one, never assumed.
-
-    Arguments go as text only where the template prints them as they are and would print a mapping as the same JSON;
-    content beside calls goes as ``""`` or ``None``, whichever shows the call and doesn't print "None".
-    """
-
-    _NAME = "look_zq"
-    _VALUE = "zq9"
-
-    def __init__(self, *, as_text: bool, empty: str | None, beside_text: bool, why_not: str | None) -> None:
-        self.as_text = as_text
-        self.empty = empty
-        self.beside_text = beside_text
-        self.why_not = why_not
-
-    @classmethod
-    def learn(cls, text_of: Any) -> _CallForm:
-        why = "the chat template shows no tool calls"
-        for empty in ("", None):
-            shown = {}
-            for spacing in ("text", "compact", "mapping"):
-                try:
-                    shown[spacing] = text_of(cls._probe(spacing, empty))
-                except Exception as error:
-                    why = f"the chat template refuses tool calls: {type(error).__name__}: {error}"
-            shown = {key: value for key, value in shown.items() if cls._NAME in value and "None" not in value}
-            raw = json.dumps({"q": cls._VALUE}, separators=(",", ":"))
-            as_text = "compact" in shown and raw in shown["compact"]
-            if "mapping" in shown and as_text:
-                as_text = shown["mapping"] in (shown.get("text"), shown["compact"])
-            if not as_text and "mapping" not in shown:
-                continue
-            form = cls(as_text=as_text, empty=empty, beside_text=True, why_not=None)
-            try:
-                beside = text_of(form.fit([{**cls._probe("text", "")[0]}, {**cls._probe("text", "")[1], "content": "pong"}]))
-            except Exception:
-                beside = ""
-            form.beside_text = cls._NAME in beside and "pong" in beside
-            return form
-        return cls(as_text=False, empty="", beside_text=False, why_not=why)
-
-    @classmethod
-    def _probe(cls, spacing: str, empty: str | None) -> list[dict[str, Any]]:
-        value = {"q": cls._VALUE}
-        arguments: Any = value
-        if spacing != "mapping":
-            arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))
-        # Kimi's templates show the id alone, which has the name in it.
-        call = {"id": f"functions.{cls._NAME}:0", "type": "function", "function": {"name": cls._NAME, "arguments": arguments}}
-        return [{"role": "user", "content": "ping"}, {"role": "assistant", "content": empty, "tool_calls": [call]}]
-
-    def fit(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages with their calls in this form.
-
-        Raises:
-            RenderError: The template can't show the calls; dropping them would render another conversation.
-        """
-        return [self._fit(index, m) if m.get("tool_calls") else m for index, m in enumerate(messages)]
-
-    def _fit(self, index: int, message: Message) -> Message:
-        if self.why_not is not None:
-            raise RenderError(f"message {index} has tool calls, and {self.why_not}")
-        content: Any = message["content"]
-        if not content:
-            content = self.empty
-        elif not self.beside_text:
-            raise RenderError(f"message {index} has text beside tool calls, and the chat template shows only one of them")
-        calls = message["tool_calls"]
-        if not self.as_text:
-            calls = [
-                {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
-                for call in calls
-            ]
-        return {**message, "content": content, "tool_calls": calls}

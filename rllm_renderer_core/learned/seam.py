@@ -23,44 +23,14 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from ..errors import BridgeDeclined, RendererError
-from .turns import CALL, MARKERS, STAND_IN, MadeUpTurn, altered, possible_calls, shape_of
 from ..contract.pairing import Call, calls_of, certain_pairing, results_in
+from ..errors import BridgeDeclined
 from ..types import Message, RenderedTokens
-
-Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
-"""Messages and tools, both in normal form, to prompt ids that end with the opener of the next assistant turn."""
-
-
-@dataclass(frozen=True)
-class _Gap:
-    """What an experiment found: ``head`` ends where the assistant's text stops mattering, ``gap`` where N starts to.
-
-    ``shows_from`` is the first position, counted from the start of the gap, at which any message of N shows alone.
-    """
-
-    head: tuple[int, ...]
-    gap: tuple[int, ...]
-    tail: tuple[int, ...]
-    shows_from: int
-
-
-@dataclass(frozen=True)
-class _Seam:
-    """A close and what follows it: ``head`` ends with the close, ``before_close`` lies between the assistant's text and it.
-
-    ``calls_alone`` where the format shows text beside calls behind their results, as Gemma 4's template does: then the tail is
-    right for a turn of calls alone.
-    """
-
-    head: tuple[int, ...]
-    before_close: tuple[int, ...]
-    close: int
-    tail: tuple[int, ...]
-    calls_alone: bool = False
+from .experiment import Experiments, NotSettled, Render, Seam
+from .turns import CALL, MadeUpTurn, possible_calls, shape_of
 
 
 class SeamBridge:
@@ -88,9 +58,9 @@ class SeamBridge:
         named_results: bool = True,
         cache_size: int = 512,
     ) -> None:
-        self._render_upstream = render
         self._stops = frozenset(stop_ids)
         self._special = frozenset(special_ids) | self._stops
+        self._experiments = Experiments(render, self._stops, self._special)
         self._parse_calls = parse_calls
         self._named_results = named_results
         self._cache: OrderedDict[Any, Any] = OrderedDict()
@@ -135,19 +105,20 @@ class SeamBridge:
         Formats without a close end a turn by the next role's tag (GLM's ``<|user|>`` and ``<|observation|>``). A close that
         history also shows inside a turn (harmony's ``<|end|>``, behind each of a turn's messages) stops nothing.
         """
-        tags = self._history_close([{"role": "user"}], None) | self._history_close([{"role": "tool"}], None)
+        behind = self._experiments.history_close
+        tags = behind([{"role": "user"}], None) | behind([{"role": "tool"}], None)
         bare, *fuller = (self._counted(turn) for turn in (MadeUpTurn([], CALL), *MadeUpTurn([], CALL).trimmings()))
         return sorted(self._stops | {tag for tag in tags if all(ids.count(tag) <= bare.count(tag) for ids in fuller)})
 
     def _counted(self, turn: MadeUpTurn) -> list[int]:
         try:
-            return self._render(turn.history(), None)
+            return self._experiments.render(turn.history(), None)
         except BridgeDeclined:
             return []
 
     # From the seam to the delta
 
-    def _continue(self, sampled: list[int], seam: _Seam, *, results: bool) -> list[int]:
+    def _continue(self, sampled: list[int], seam: Seam, *, results: bool) -> list[int]:
         """The ids to append to P + C, given what C ends with."""
         at = next((index for index, token in enumerate(sampled) if token in self._stops), None)
         if at is None and sampled and sampled[-1] == seam.close:
@@ -169,7 +140,7 @@ class SeamBridge:
     def _closes_everywhere(self, close: int) -> bool:
         """Whether history shows this close whatever follows: not so a tag of the new messages' role (GLM's ``<|system|>``,
         which stops nothing), which would be lost behind another stop."""
-        return close in self._history_close([{"role": "user"}], None)
+        return close in self._experiments.history_close([{"role": "user"}], None)
 
     # From the shape to the seam
 
@@ -180,12 +151,12 @@ class SeamBridge:
         sampled: list[int],
         previous: Message | None,
         ending: int | None,
-    ) -> _Seam:
+    ) -> Seam:
         if not results_in(new):
             return self._applied([MadeUpTurn(new)], tools, ending)
         try:
             return self._applied(possible_calls(new, self._named_results, keep=False), tools, ending)
-        except _NotSettled:
+        except NotSettled:
             pass  # names, ids or the order of the calls show in the tail: they must be known
         results = [new[index] for index in results_in(new)]
         if previous is not None:
@@ -196,28 +167,28 @@ class SeamBridge:
         try:
             known = possible_calls(new, self._named_results, keep=True)
             return self._applied([MadeUpTurn(new, tuple(pairing))] if pairing else known, tools, ending)
-        except _NotSettled:
+        except NotSettled:
             raise BridgeDeclined(
                 f"the format shows which call a result answers, and {len(results)} result(s) can't be paired for certain "
                 f"with the {len(calls)} call(s) of the completion",
                 fix="pass previous_message (Rollout does), and results with the ids of their calls",
             ) from None
 
-    def _applied(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
+    def _applied(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         """The learned seam with the tail of the real messages."""
         seam = self._learned(turns, tools, ending)
-        ids = self._render(turns[0].history() + turns[0].new, tools)
+        ids = self._experiments.render(turns[0].history() + turns[0].new, tools)
         if tuple(ids[: len(seam.head)]) != seam.head:
-            return self._settle(turns, tools, ending)
+            return self._experiments.settle(turns, tools, ending)
         return replace(seam, tail=tuple(ids[len(seam.head) :]))
 
-    def _learned(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
+    def _learned(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         ending = None if ending in self._stops else ending
         key = (shape_of(turns[0].new), json.dumps(tools), turns[0].calls, ending)
         known = self._cache.get(key)
         if known is None:
             try:
-                known = self._settle([turn.with_stand_ins() for turn in turns], tools, ending)
+                known = self._experiments.settle([turn.with_stand_ins() for turn in turns], tools, ending)
             except BridgeDeclined as declined:
                 known = declined
             self._remember(key, known)
@@ -225,117 +196,10 @@ class SeamBridge:
             self._cache.move_to_end(key)
         if isinstance(known, BridgeDeclined):
             raise type(known)(known.reason)
-        assert isinstance(known, _Seam)
+        assert isinstance(known, Seam)
         return known
 
     def _remember(self, key: Any, value: Any) -> None:
         self._cache[key] = value
         if len(self._cache) > self._cache_size:
             self._cache.popitem(last=False)
-
-    def _settle(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
-        """The seam of the first hypothesis, if all others, and the turn with other trimmings, show the same tail."""
-        seam = self._seam(turns[0], tools, ending)
-        for turn in turns[1:]:
-            if turn != turns[0] and not self._shows(turn, tools, seam):
-                raise _NotSettled
-        for turn in turns[0].trimmings():
-            if self._shows(turn, tools, seam):
-                continue
-            if not turn.text:
-                raise BridgeDeclined("how the new messages are rendered depends on more of the history than its last close")
-            seam = replace(seam, calls_alone=True)
-        return seam
-
-    def _shows(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None, seam: _Seam) -> bool:
-        """Whether this turn, followed by the new messages, ends with the same tail, or isn't a turn of this format at all."""
-        try:
-            ids = self._render(turn.history() + turn.new, tools)
-        except BridgeDeclined:
-            return True
-        return tuple(ids[len(ids) - len(seam.tail) :]) == seam.tail and len(ids) > len(seam.tail)
-
-    def _seam(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> _Seam:
-        gap = self._experiment(turn, tools)
-        closes = self._stops | self._history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
-        at = [index for index, token in enumerate(gap.gap) if token in closes]
-        whole = gap.head + gap.gap + gap.tail
-        if len(at) > 1:
-            raise BridgeDeclined("two close tokens lie between the assistant's turn and the new messages")
-        if at:
-            if gap.shows_from <= at[0]:
-                raise BridgeDeclined("a new message changes what comes before the close of the assistant's turn")
-            before, close = gap.gap[: at[0]], gap.gap[at[0]]
-            tail = (gap.gap + gap.tail)[at[0] + 1 :]
-        elif turn.calls:
-            # Some formats don't close a turn of calls: then the results must continue as they do after text.
-            plain = self._seam(MadeUpTurn(turn.new), tools, ending)
-            before, close, tail = (), plain.close, plain.tail
-            if not tail or len(gap.gap + gap.tail) < len(tail) or whole[len(whole) - len(tail) :] != tail:
-                raise BridgeDeclined("there is no close token between the calls of the assistant's turn and the new messages")
-        else:
-            raise BridgeDeclined("there is no close token between the assistant's turn and the new messages")
-        return _Seam(whole[: len(whole) - len(tail)], before, close, tail)
-
-    def _history_close(self, new: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> frozenset[int]:
-        """The close that history uses where it isn't a stop id (``<|end|>`` in harmony; a role tag in GLM)."""
-        found: set[int] = set()
-        for role in ("user", new[0]["role"]):
-            key = ("close", role, bool(tools))
-            if key not in self._cache:
-                try:
-                    self._remember(key, self._experiment(MadeUpTurn([{"role": role, "content": STAND_IN}]), tools).gap[:1])
-                except BridgeDeclined:
-                    self._remember(key, ())
-            found.update(token for token in self._cache[key] if token in self._special)
-        return frozenset(found)
-
-    # The experiment
-
-    def _experiment(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None) -> _Gap:
-        new = turn.new
-        one, other = (self._render(turn.history(marker) + new, tools) for marker in MARKERS)
-        suffix = common_prefix(reversed(one), reversed(other))
-        if suffix >= min(len(one), len(other)):
-            raise BridgeDeclined("the renderer drops the assistant's turn")
-        start = len(one) - suffix
-        end = common_prefix(one, self._render(turn.history() + [altered(message) for message in new], tools))
-        if end >= len(one):
-            raise BridgeDeclined("the renderer drops the new messages")
-        if end < start:
-            raise BridgeDeclined("the new messages change how the turns before them are rendered")
-        shows_from = end - start
-        for index in range(len(new) if len(new) > 1 else 0):
-            alone = [altered(message) if at == index else message for at, message in enumerate(new)]
-            shown = self._render(turn.history() + alone, tools)
-            if shown == one:
-                raise BridgeDeclined(f"the renderer drops new message {index} ({new[index]['role']})")
-            shows_from = min(shows_from, common_prefix(one, shown) - start)
-        return _Gap(tuple(one[:start]), tuple(one[start:end]), tuple(one[end:]), shows_from)
-
-    def _render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
-        try:
-            return list(self._render_upstream([dict(message) for message in messages], tools))
-        except BridgeDeclined:
-            raise
-        except RendererError as error:
-            raise BridgeDeclined(f"the renderer refuses: {str(error).splitlines()[0]}") from error
-        except Exception as error:
-            raise BridgeDeclined(f"the renderer refuses the new messages: {type(error).__name__}: {error}") from error
-
-
-class _NotSettled(BridgeDeclined):
-    """Hypotheses about the sampled calls give different tails."""
-
-    def __init__(self, reason: str = "what isn't known about the sampled calls changes the new messages") -> None:
-        super().__init__(reason)
-
-
-def common_prefix(one: Iterable[int], other: Iterable[int]) -> int:
-    """How many ids two sequences begin with alike; of two reversed ones, how many they end with."""
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count

@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from ..renderer import ResolvedRenderer
 from ..errors import BridgeDeclined, RendererError
-from .comparison import Budget
-from .report import Difference
-from .probes import OPENING, REASONING, TURN_SHAPES, TurnShape
-from ..learned.seam import common_prefix
+from ..learned.experiment import common_prefix
+from ..renderer import ResolvedRenderer
 from ..types import RenderedTokens
+from .comparison import Budget
+from .probes import OPENING, REASONING, TURN_SHAPES, TurnShape
+from .report import Difference
 
 
 class BridgeOutcome(str, Enum):

@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..learned.renderer import NAME as TEMPLATE
-from ..learned.renderer import ChatTemplateBackend
-from ..renderer import ResolvedRenderer
 from ..errors import RendererError, TokenizerError
-from .report import Difference, Outcome, ParityReport, ProbeResult
-from ..plugin import Coverage, Match, Query
-from .probes import PROBES, Probe, probing
+from ..learned.backend import ChatTemplateBackend
+from ..plugin import TEMPLATE_BACKEND, Coverage, Match, Query, probing
+from ..renderer import ResolvedRenderer
 from ..resolution import Resolution
 from ..vocabulary import added_tokens, chat_template
+from .probes import PROBES, Probe
+from .report import Difference, Outcome, ParityReport, ProbeResult
 
 Ids = Callable[[Probe], "list[int] | str"]
 """A probe to ids, or to the reason why it is refused."""
@@ -129,8 +128,8 @@ def template_renderer(query: Query) -> ResolvedRenderer:
         chat_template_kwargs=query.chat_template_kwargs,
         template_bridge=True,
     )
-    coverage = Coverage(TEMPLATE, Match.FALLBACK, True, "the reference")
-    resolution = Resolution(query.model, TEMPLATE, TEMPLATE, "fallback", True)
+    coverage = Coverage(TEMPLATE_BACKEND, Match.FALLBACK, True, "the reference")
+    resolution = Resolution(query.model, TEMPLATE_BACKEND, TEMPLATE_BACKEND, "fallback", True)
     return ResolvedRenderer(ChatTemplateBackend(), query, coverage, resolution, reserved=False)
 
 
@@ -161,7 +160,7 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
         TokenizerError: The tokenizer has no chat template.
         OptionError: An option has no variable in this template, so that there is nothing to compare with.
     """
-    query = query_of(renderer)
+    query = renderer.query
     if chat_template(query.tokenizer) is None:
         raise TokenizerError("the tokenizer has no chat template to compare with")
     known = remembered(query, "reports")
@@ -170,7 +169,7 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
         before = budget.left
         with budget.spent():
             expected = template_ids(query)
-        found = compare(renderer_ids(renderer), expected, query.tokenizer, deviations=deviations(renderer), budget=budget)
+        found = compare(renderer_ids(renderer), expected, query.tokenizer, deviations=renderer.deviations(), budget=budget)
         name = f"{renderer.backend}:{renderer.name}"
         report = ParityReport(query.model, name, TEMPLATE_TEXT, tuple(found), before - budget.left)
         if not report.complete:
@@ -178,18 +177,6 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
         known[renderer.resolution] = report
     out: ParityReport = known[renderer.resolution]
     return out
-
-
-def deviations(renderer: ResolvedRenderer) -> Mapping[str, str]:
-    """Where its backend says that it differs from the template on purpose: names or tags of probes, and why."""
-    backend, _, coverage, *_ = renderer._made_of
-    return backend.deviations(coverage)
-
-
-def query_of(renderer: ResolvedRenderer) -> Query:
-    """What it was made by, with its tokenizer and options."""
-    query: Query = renderer._made_of[1]
-    return query
 
 
 # What is remembered, by tokenizer: plain data alone, as whatever refers to the tokenizer would keep it alive for ever.

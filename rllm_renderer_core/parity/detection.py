@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .bridges import BridgeResult, bridges_differ, compare_bridges
-from ..renderer import ResolvedRenderer
 from ..discovery import Registered
 from ..errors import OptionError, RendererError
-from .comparison import Budget, parity, remembered, template_ids, template_renderer
-from .report import Outcome, ParityReport
 from ..plugin import Coverage, Match, Query
-from .probes import PROBES
+from ..renderer import ResolvedRenderer
 from ..request import refused_option
 from ..resolution import Resolution
 from ..vocabulary import chat_template
+from .bridges import BridgeResult, bridges_differ, compare_bridges
+from .comparison import Budget, parity, remembered, template_ids, template_renderer
+from .probes import PROBES
+from .report import Outcome, ParityReport
 
 LEAST_PROBES = (len(PROBES) + 1) // 2
 """How many probes the template must accept: one that refuses most conversations proves too little."""

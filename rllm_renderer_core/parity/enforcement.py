@@ -6,13 +6,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..renderer import ResolvedRenderer
-from .detection import Tried, try_all
 from ..discovery import Registered, warn_once
 from ..errors import OptionError, ParityError
-from .comparison import Budget, parity
-from .report import Outcome, ParityReport, describe
 from ..plugin import Query
+from ..renderer import ResolvedRenderer
+from .comparison import Budget, parity
+from .detection import Tried, try_all
+from .report import Outcome, ParityReport, describe
 
 logger = logging.getLogger("rllm_renderer")
 

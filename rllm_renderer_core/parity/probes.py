@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 Messages = tuple[Mapping[str, Any], ...]
-
-probing: ContextVar[bool] = ContextVar("probing", default=False)
-"""True while probes are rendered: for renderers that log what a conversation loses, which is no news about a probe."""
 
 TOOLS: tuple[Mapping[str, Any], ...] = (
     {

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..renderer import ResolvedRenderer
 from ..errors import BridgeDeclined
+from ..renderer import ResolvedRenderer
 from ..resolution import Resolution
 from ..types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
 

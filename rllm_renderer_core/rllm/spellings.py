@@ -19,8 +19,8 @@ from .. import resolver
 from ..discovery import load_backends, warn_once
 from ..errors import OptionError, PinMismatchError
 from ..resolution import Resolution
-from .renderer import RllmRenderer
 from ..vocabulary import load_tokenizer
+from .renderer import RllmRenderer
 
 logger = logging.getLogger("rllm_renderer")
 

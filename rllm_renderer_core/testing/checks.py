@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from ..renderer import ResolvedRenderer
-from ..errors import BridgeDeclined, ContractError, RendererError
 from ..contract.messages import normalize_messages, normalize_tools
-from ..learned.seam import SeamBridge, common_prefix
+from ..errors import BridgeDeclined, ContractError, RendererError
+from ..learned.experiment import common_prefix
+from ..learned.seam import SeamBridge
+from ..renderer import ResolvedRenderer
 from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
 from ..vocabulary import added_tokens, control_ids
 from .turns import OPENING, REASONING, TEXT, Turn, declared_tools, user

@@ -28,9 +28,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ..renderer import ResolvedRenderer
 from ..contract.messages import normalize_messages, normalize_tools
-from ..learned.seam import common_prefix
+from ..learned.experiment import common_prefix
+from ..renderer import ResolvedRenderer
 from ..types import RenderedTokens, Termination, ToolCall, ToolSpec
 from . import turns as script
 from .checks import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..renderer import ResolvedRenderer
 from ..plugin import Backend, Coverage, Match, Query
+from ..renderer import ResolvedRenderer
 from ..resolution import Resolution
 from ..types import Renderer
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import BridgeDeclined, RolloutError
 from ..contract.messages import normalize_messages
+from ..errors import BridgeDeclined, RolloutError
 from ..types import Message, ParsedResponse
 
 

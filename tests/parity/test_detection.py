@@ -17,12 +17,12 @@ from rllm_renderer_core import (
     resolve,
     select_backend,
 )
-from rllm_renderer_core.parity.bridges import BridgeOutcome
 from rllm_renderer_core.discovery import load_backends
 from rllm_renderer_core.parity import comparison as parity
 from rllm_renderer_core.parity import detection
-from rllm_renderer_core.plugin import Query
+from rllm_renderer_core.parity.bridges import BridgeOutcome
 from rllm_renderer_core.parity.probes import OPENING, PROBES, TURN_SHAPES
+from rllm_renderer_core.plugin import Query
 
 pytestmark = pytest.mark.usefixtures("no_plugins")
 
@@ -330,7 +330,7 @@ def test_strict_mode_changes_no_result(install, monkeypatch, kind):
 def test_a_renderer_can_tell_a_probe_from_a_users_conversation(install):
     from toy import ToyRenderer
 
-    from rllm_renderer_core.parity.probes import probing
+    from rllm_renderer_core.plugin import probing
     from rllm_renderer_core.testing import wrap
 
     class Listens(ToyRenderer):

@@ -13,8 +13,8 @@ import real_tokenizers
 from shapes import SHAPES, TOOLS, closes, continuation, sampled_turn, template_text
 
 from rllm_renderer_core import BridgeDeclined, resolve
-from rllm_renderer_core.parity.detection import LEAST_PROBES, detect
 from rllm_renderer_core.discovery import load_backends
+from rllm_renderer_core.parity.detection import LEAST_PROBES, detect
 from rllm_renderer_core.plugin import Query
 
 pytest.importorskip("rllm_renderer_prime")

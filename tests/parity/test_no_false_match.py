@@ -10,9 +10,9 @@ import re
 import pytest
 import real_tokenizers
 
-from rllm_renderer_core.parity.detection import detect, try_all
 from rllm_renderer_core.discovery import load_backends
 from rllm_renderer_core.parity.comparison import Budget
+from rllm_renderer_core.parity.detection import detect, try_all
 from rllm_renderer_core.plugin import Query
 
 pytest.importorskip("rllm_renderer_prime")

@@ -11,11 +11,11 @@ import pytest
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import OptionError, TokenizerError, resolve
+from rllm_renderer_core.parity import comparison as parity
 from rllm_renderer_core.parity.comparison import Budget, compare, remembered
+from rllm_renderer_core.parity.probes import PROBES
 from rllm_renderer_core.parity.report import Difference, Outcome
 from rllm_renderer_core.plugin import Query
-from rllm_renderer_core.parity import comparison as parity
-from rllm_renderer_core.parity.probes import PROBES
 
 pytestmark = pytest.mark.usefixtures("no_plugins")
 

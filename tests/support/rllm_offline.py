@@ -14,8 +14,8 @@ from typing import Any
 import real_tokenizers
 
 from rllm_renderer_core import ParsedResponse, RenderedTokens
-from rllm_renderer_core.renderer import ResolvedRenderer
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query
+from rllm_renderer_core.renderer import ResolvedRenderer
 from rllm_renderer_core.resolution import Resolution
 
 SAME_VOCABULARY = {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B"}

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.errors import ToolError
 from rllm_renderer_core.contract.messages import normalize_tools
+from rllm_renderer_core.errors import ToolError
 from rllm_renderer_core.types import ToolCall, ToolCallStatus
 
 from .markers import NS, Vocabulary

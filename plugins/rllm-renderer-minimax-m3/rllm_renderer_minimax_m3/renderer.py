@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rllm_renderer_core.errors import MessageError
 from rllm_renderer_core.contract.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.errors import MessageError
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from .bridging import as_declined, check_messages, check_turn

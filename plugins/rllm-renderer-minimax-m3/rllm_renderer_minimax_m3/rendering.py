@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllm_renderer_core.errors import MessageError
 from rllm_renderer_core.contract.messages import refuse_media
-from rllm_renderer_core.parity.probes import probing
+from rllm_renderer_core.errors import MessageError
+from rllm_renderer_core.plugin import probing
 
 from .markers import BEGIN, CALLS_CLOSE, CALLS_OPEN, CLOSE, NS, THINK_CLOSE, THINK_OPEN, TURN
 from .options import Options

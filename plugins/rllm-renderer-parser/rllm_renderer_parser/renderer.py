@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from rllm_renderer_core.renderer import sampled_calls
+from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import OptionError
-from rllm_renderer_core.plugin import Query
 from rllm_renderer_core.learned.seam import SeamBridge
+from rllm_renderer_core.plugin import Query
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
 from rllm_renderer_core.vocabulary import control_ids, eos_ids
 

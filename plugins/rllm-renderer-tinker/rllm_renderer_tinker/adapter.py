@@ -7,10 +7,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from rllm_renderer_core.renderer import sampled_calls
-from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
 from rllm_renderer_core.contract.messages import has_media, refuse_media
-from rllm_renderer_core.learned.seam import SeamBridge, common_prefix
+from rllm_renderer_core.contract.pairing import sampled_calls
+from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
+from rllm_renderer_core.learned.experiment import common_prefix
+from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 

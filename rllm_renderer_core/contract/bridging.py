@@ -1,0 +1,163 @@
+"""The guard around every backend's bridge: what is declined before a backend is asked, and what it is asked with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import BridgeDeclined
+from ..plugin import Query
+from ..types import Message, RenderedTokens, Renderer, ToolCallStatus
+from .messages import has_media, normalize_messages, normalize_tools
+from .pairing import calls_of, fill_results, results_in, sampled_calls
+from .parsing import GENERATED_ID, ParseGuard
+from .reserved import refuse_reserved
+from .returned import checked_bridge
+
+QUERY_ROLES = frozenset({"user", "developer", "system"})
+"""Roles that open a new query: where ``thinking_retention="tool_cycle"`` renders again."""
+
+
+class BridgeGuard:
+    """``bridge_to_next_turn`` of one backend's renderer, under the core's contract.
+
+    Args:
+        upstream: The backend's renderer.
+        query: What it was made by.
+        backend: The backend's name, and ``name`` the backend's name of the renderer.
+        lock: Held while ``upstream`` works.
+        parsing: Parses completions where only that tells whether they are whole.
+        stops: Ids at which sampling stops.
+        reserved: Texts that no new message may have in it.
+    """
+
+    def __init__(
+        self,
+        upstream: Renderer,
+        query: Query,
+        backend: str,
+        name: str,
+        lock: Any,
+        parsing: ParseGuard,
+        stops: frozenset[int],
+        reserved: Sequence[str],
+    ) -> None:
+        self._upstream, self._backend, self._name, self._lock = upstream, backend, name, lock
+        self._parsing, self._stops, self._reserved = parsing, stops, reserved
+        self._media = bool(getattr(upstream, "supports_media", False))
+        self._reasoning: tuple[int, int] | tuple[()] | None = getattr(upstream, "reasoning_ids", None)
+        self._names_results = bool(getattr(upstream, "wants_result_names", True))
+        self._drops_old_reasoning = query.thinking_retention == "tool_cycle"
+
+    def bridge(
+        self,
+        prompt: list[int],
+        sampled: list[int],
+        new_messages: Sequence[Message],
+        tools: Sequence[Any] | None,
+        previous_message: Message | None,
+    ) -> RenderedTokens:
+        """The checked bridge.
+
+        Raises:
+            BridgeDeclined: With the reason.
+            RendererError: Bad messages or tools, or a broken contract.
+        """
+        new = normalize_messages(new_messages)
+        declared = normalize_tools(tools)
+        previous = None if previous_message is None else normalize_messages([previous_message])[0]
+        self._refuse_early(prompt, sampled, new)
+        self._refuse_unfinished(prompt, sampled, declared)
+        if results_in(new):
+            if previous is None:
+                previous = self._answered(prompt, sampled, new, declared)
+            new = self._paired(sampled, new, declared, previous)
+        with self._lock:
+            out = self._upstream.bridge_to_next_turn(
+                list(prompt), list(sampled), new, tools=declared, previous_message=previous
+            )
+        if out is None:
+            raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
+        return checked_bridge(out, prompt, sampled, self._backend)
+
+    def _refuse_early(self, prompt: list[int], sampled: list[int], new: list[dict[str, Any]]) -> None:
+        """Declines that need nothing of the format."""
+        if not prompt:
+            raise BridgeDeclined("the previous prompt is empty")
+        if not sampled:
+            # What was bridged before this ends with an opener: closing that turn would leave an empty one in the history.
+            raise BridgeDeclined("nothing was sampled since the previous prompt")
+        if not new:
+            raise BridgeDeclined("there is no new message")
+        for index, message in enumerate(new):
+            if message["role"] == "assistant":
+                raise BridgeDeclined(f"new message {index} is an assistant message: its tokens weren't sampled here")
+            if self._drops_old_reasoning and message["role"] in QUERY_ROLES:
+                raise BridgeDeclined(
+                    f"new message {index} ({message['role']}) opens a new query, where thinking_retention='tool_cycle' "
+                    "drops old reasoning",
+                    fix="thinking_retention='all' keeps it",
+                )
+            if has_media(message) and not self._media:
+                raise BridgeDeclined(f"new message {index} carries media, and {self._backend}:{self._name} bridges text alone")
+        refuse_reserved(new, self._reserved)
+        if sum(map(self._stops.__contains__, sampled)) > 1:
+            raise BridgeDeclined("the completion has more than one stop")
+
+    def _refuse_unfinished(self, prompt: list[int], sampled: list[int], tools: list[dict[str, Any]] | None) -> None:
+        """Declines a completion that ends inside reasoning or inside a tool call."""
+        stopped = not self._stops.isdisjoint(sampled)
+        if stopped and self._reasoning is not None and not self._may_be_inside(prompt, sampled):
+            return
+        parsed = self._parsing.parse_native(sampled, tools, prompt)
+        if not parsed.reasoning_complete:
+            raise BridgeDeclined(f"the completion {'stopped' if stopped else 'was cut off'} inside reasoning")
+        if not stopped and any(call.status is ToolCallStatus.UNCLOSED_BLOCK for call in parsed.tool_calls):
+            raise BridgeDeclined("the completion was cut off inside a tool call")
+
+    def _may_be_inside(self, prompt: list[int], sampled: list[int]) -> bool:
+        """Whether the last reasoning marker opens: cheap, and right but for markers in the text of a message."""
+        if not self._reasoning:
+            return False
+        opening, closing = self._reasoning
+        for ids in (sampled, prompt[-16:]):
+            backwards = ids[::-1]
+            if opening in backwards or closing in backwards:
+                return opening in backwards[: backwards.index(closing) if closing in backwards else None]
+        return False
+
+    def _answered(
+        self, prompt: list[int], sampled: list[int], new: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+    ) -> dict[str, Any] | None:
+        """The sampled message, where the results carry the very ids that ``parse_response`` gave its calls: then it is certain
+        which answers which, though the format has no ids."""
+        given = [new[index].get("tool_call_id") for index in results_in(new)]
+        if not all(isinstance(each, str) and each.startswith(GENERATED_ID) for each in given):
+            return None
+        parsed = self._parsing.parse(sampled, tools, prompt)
+        if not parsed.tool_calls or any(call.status is not ToolCallStatus.OK for call in parsed.tool_calls):
+            return None
+        if not set(given) <= {call.id for call in parsed.tool_calls}:
+            return None
+        return normalize_messages([parsed.to_message()])[0]
+
+    def _paired(
+        self,
+        sampled: list[int],
+        new: list[dict[str, Any]],
+        tools: list[dict[str, Any]] | None,
+        previous: dict[str, Any] | None,
+    ) -> list[dict[str, Any]]:
+        """New messages whose results have the names of their calls, as far as that is certain."""
+        results = [new[index] for index in results_in(new)]
+        if previous is not None:
+            calls = calls_of(previous)
+            known = {call_id for _, call_id in calls if call_id is not None}
+            for result in results:
+                if known and result.get("tool_call_id") is not None and result["tool_call_id"] not in known:
+                    raise BridgeDeclined(f"no call of the previous message has the id {result['tool_call_id']!r}")
+            return fill_results(calls, new) if self._names_results else new
+        if not self._names_results or all(result.get("name") and result.get("tool_call_id") for result in results):
+            return new
+        parsed = self._parsing.parse_native(sampled, tools)
+        return fill_results(sampled_calls(parsed), new)

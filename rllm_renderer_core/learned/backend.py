@@ -1,0 +1,87 @@
+"""The built-in backend of last resort: the tokenizer's own chat template, with the seam over it where the user asks.
+
+A template of unknown make proves nothing about bridges, so each is declined by default; ``template_bridge=True`` has the seam
+prove them call by call. It registers through the same hook as any plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import OptionError
+from ..plugin import TEMPLATE_BACKEND, Backend, Coverage, Match, Query, Unavailable, hookimpl
+from ..vocabulary import chat_template
+from .renderer import BRIDGE_FIX, ChatTemplateRenderer
+
+THINKING_VARIABLES = ("enable_thinking", "thinking")
+
+
+@hookimpl
+def rllm_renderer_backends() -> list[Backend]:
+    return [ChatTemplateBackend()]
+
+
+class ChatTemplateBackend(Backend):
+    """Covers any tokenizer with a chat template, below everything else."""
+
+    name = TEMPLATE_BACKEND
+    priority = 0
+    options = frozenset({"thinking", "chat_template_kwargs", "template_bridge"})
+
+    def covers(self, query: Query) -> Coverage | Unavailable | None:
+        if query.renderer not in (None, TEMPLATE_BACKEND):
+            return None
+        if query.tokenizer is not None and chat_template(query.tokenizer) is None:
+            return Unavailable("the tokenizer has no chat template", "install a plugin that renders this model natively")
+        reason = "the tokenizer's chat template" if query.tokenizer is not None else "if its tokenizer has a chat template"
+        bridge = "bridges proven by experiment" if query.template_bridge else f"no bridge ({BRIDGE_FIX})"
+        match = Match.FALLBACK if query.renderer is None else Match.NAMED
+        return Coverage(TEMPLATE_BACKEND, match, query.template_bridge, f"{reason}; {bridge}")
+
+    def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
+        return ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=coverage.has_bridge)
+
+    def renderer_names(self) -> Sequence[str]:
+        return (TEMPLATE_BACKEND,)
+
+
+def _template_variables(query: Query) -> dict[str, Any]:
+    """The options as variables of this template, which must know each of them: Jinja ignores what it doesn't know."""
+    kwargs = dict(query.chat_template_kwargs)
+    if query.thinking is None and not kwargs:
+        return kwargs
+    from jinja2 import Environment, meta
+
+    source = chat_template(query.tokenizer) or ""
+    environment = Environment(extensions=["jinja2.ext.loopcontrols"])
+    known = meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
+    for key in kwargs:
+        if key not in known:
+            raise OptionError(
+                f"chat_template_kwargs: the chat template has no variable {key!r}, backend {TEMPLATE_BACKEND} can't honour it",
+                fix=f"its variables are {', '.join(sorted(known)) or 'none'}",
+                option="chat_template_kwargs",
+                backend=TEMPLATE_BACKEND,
+            )
+    if query.thinking is not None:
+        variable = next((name for name in THINKING_VARIABLES if name in known), None)
+        if variable is None:
+            raise OptionError(
+                f"thinking={query.thinking}: the chat template has no variable for it, "
+                f"backend {TEMPLATE_BACKEND} can't honour it",
+                fix="leave thinking out, or pass the template's own variable in chat_template_kwargs",
+                option="thinking",
+                backend=TEMPLATE_BACKEND,
+            )
+        kwargs[variable] = query.thinking
+    return kwargs
+
+
+def _without_generation_tags(source: str) -> str:
+    """The template without transformers' ``generation`` blocks, which plain Jinja can't parse."""
+    for tag in ("generation", "endgeneration"):
+        for left in ("{%", "{%-"):
+            for right in ("%}", "-%}"):
+                source = source.replace(f"{left} {tag} {right}", "")
+    return source

@@ -1,0 +1,77 @@
+"""Loading a plugin: its module imported and its hook called, alone, so that what goes wrong stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .errors import IncompatiblePluginError, PluginError
+from .metadata import CORE_DISTRIBUTION, Plugin
+from .plugin import API_VERSION, GROUP, Backend, HookSpec
+
+
+def load(plugin: Plugin) -> None:
+    """Import the plugin and call its hook; whatever goes wrong is recorded on it. ``KeyboardInterrupt`` passes."""
+    if plugin.state != "found" or plugin.entry_point is None:
+        return
+    try:
+        loaded = plugin.entry_point.load()
+        wanted = getattr(loaded, "rllm_renderer_api", API_VERSION)
+        if wanted != API_VERSION:
+            plugin.fail(
+                "incompatible",
+                IncompatiblePluginError,
+                f"needs core API {wanted}, this is {API_VERSION}",
+                f"install releases of {plugin.distribution} and {CORE_DISTRIBUTION} that fit each other",
+            )
+            return
+        plugin.backends = _call_hook(plugin.name, loaded)
+        plugin.state = "loaded"
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        plugin.fail("broken", PluginError, f"installed but broken: {cause_of(error)}", _fix_for(plugin, error))
+        assert plugin.error is not None
+        plugin.error.__cause__ = error
+
+
+def _call_hook(name: str, loaded: Any) -> list[Backend]:
+    """Calls one plugin's hook alone: pluggy's own call over all plugins stops at the first exception."""
+    import pluggy
+
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(HookSpec)
+    manager.register(loaded, name)
+    manager.check_pending()
+    results = manager.hook.rllm_renderer_backends()
+    if not results:
+        raise TypeError("it has no @hookimpl named rllm_renderer_backends, or the hook returned None")
+    backends = results[0]
+    if isinstance(backends, (str, bytes, Backend)) or not isinstance(backends, Iterable):
+        raise TypeError(f"rllm_renderer_backends must return a list of Backend, not {type(backends).__name__}")
+    return [_valid(backend) for backend in backends]
+
+
+def _valid(backend: Any) -> Backend:
+    if not isinstance(backend, Backend):
+        raise TypeError(f"rllm_renderer_backends must return Backend instances, not {type(backend).__name__}")
+    name, priority = getattr(backend, "name", None), getattr(backend, "priority", None)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{type(backend).__name__} has no name")
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        raise TypeError(f"backend {name!r} needs an int as priority, not {priority!r}")
+    return backend
+
+
+def cause_of(error: BaseException) -> str:
+    """One line for what went wrong; a missing module by its name."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"module {error.name!r} is missing"
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _fix_for(plugin: Plugin, error: BaseException) -> str:
+    if isinstance(error, ImportError):
+        return f"pip install --force-reinstall {plugin.distribution}, or set RLLM_RENDERER_DISABLED={plugin.name}"
+    return f"report it to the authors of {plugin.distribution}, or set RLLM_RENDERER_DISABLED={plugin.name}"

@@ -1,0 +1,143 @@
+"""Who serves a model: asks the backends and chooses.
+
+The highest priority among those that cover; equal priority is decided by match, within one distribution by its own order; still
+equal from two distributions is an error. The asking stops at the level of priority where somebody covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .discovery import Installed, Registered, strict
+from .errors import AmbiguousBackendError, PluginError
+from .plugin import TEMPLATE_BACKEND, Coverage, Match, Query, Unavailable
+from .request import Request
+
+Answered = tuple[Registered, Coverage]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What came of asking the backends.
+
+    Attributes:
+        request: What was asked.
+        query: What the backends were asked.
+        installed: All that is installed.
+        addressed: The backends that were asked, or would have been.
+        winner: The best match with its coverage; ``None`` where nothing covers.
+        unavailable: Backends that know the model and can't serve it here.
+        note: What came of the search by the chat template, where there was one.
+    """
+
+    request: Request
+    query: Query
+    installed: Installed
+    addressed: tuple[Registered, ...]
+    winner: Answered | None
+    unavailable: tuple[tuple[Registered, Unavailable], ...]
+    note: str = ""
+
+    @property
+    def fallback(self) -> bool:
+        """Whether no backend covers the name, so that the tokenizer's chat template may tell more."""
+        return self.request.renderer is None and (self.winner is None or self.winner[1].match is Match.FALLBACK)
+
+    @property
+    def detectable(self) -> bool:
+        """Whether a renderer is to be looked for by the tokenizer's chat template."""
+        wanted = self.request.detect and self.request.backend != TEMPLATE_BACKEND
+        return self.fallback and wanted and self.query.tokenizer is not None
+
+    def detected(self, registered: Registered | None, coverage: Coverage | None, note: str) -> Selection:
+        """The same after the search: with another winner, or with the reason why there is none."""
+        if registered is None or coverage is None:
+            return replace(self, note=note)
+        winner = registered, replace(coverage, reason=note)
+        return replace(self, winner=winner, query=replace(self.query, renderer=coverage.renderer), note=note)
+
+    def following(self) -> Registered | None:
+        """The backend that would come next, if the winner weren't there."""
+        others = [each for each in self.installed.registered if self.winner is None or each is not self.winner[0]]
+        winner, _ = best(others, self.query)
+        return None if winner is None else winner[0]
+
+
+def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
+    """Ask the backends that the request addresses, and choose.
+
+    Raises:
+        AmbiguousBackendError: Two distributions claim the model equally.
+        PluginError: Under ``RLLM_RENDERER_STRICT=1``, a backend whose ``covers`` fails.
+    """
+    query = request.query(tokenizer)
+    addressed = tuple(each for each in installed.registered if request.addresses(each))
+    winner, unavailable = best(addressed, query)
+    return Selection(request, query, installed, addressed, winner, tuple(unavailable))
+
+
+def best(registered: Iterable[Registered], query: Query) -> tuple[Answered | None, list[tuple[Registered, Unavailable]]]:
+    """The winner, and who would serve the model if it could; errors as :func:`select`.
+
+    A backend whose ``covers`` fails is like a plugin that can't be loaded: said, and the others go on.
+    """
+    unavailable: list[tuple[Registered, Unavailable]] = []
+    levels: dict[int, list[Registered]] = {}
+    for each in registered:
+        levels.setdefault(each.backend.priority, []).append(each)
+    for priority in sorted(levels, reverse=True):
+        covering: list[Answered] = []
+        for each in levels[priority]:
+            try:
+                answer = ask(each, query)
+            except PluginError as error:
+                if strict():
+                    raise
+                answer = Unavailable(str(error).splitlines()[0], error.fix or "")
+            if isinstance(answer, Coverage):
+                covering.append((each, answer))
+            elif isinstance(answer, Unavailable):
+                unavailable.append((each, answer))
+        if covering:
+            return _best_of(covering, query.model), unavailable
+    return None, unavailable
+
+
+def ask(registered: Registered, query: Query) -> Coverage | Unavailable | None:
+    """A backend's answer.
+
+    Raises:
+        PluginError: ``covers`` raised, or answered with something else.
+    """
+    try:
+        answer = registered.backend.covers(query)
+        if answer is not None and not isinstance(answer, (Coverage, Unavailable)):
+            raise TypeError(f"it must return Coverage, Unavailable or None, not {answer!r}")
+    except Exception as error:
+        raise PluginError(
+            f"backend {registered.backend.name!r} of {registered.distribution} {registered.version}: "
+            f"covers raised {type(error).__name__}: {error}",
+            fix=f"report it to the authors of {registered.distribution}, or set RLLM_RENDERER_DISABLED={registered.plugin}",
+            plugin=registered.plugin,
+            distribution=registered.distribution,
+            version=registered.version,
+        ) from error
+    return answer
+
+
+def _best_of(covering: list[Answered], model: str) -> Answered:
+    """Of backends of equal priority."""
+    top = max(coverage.match for _, coverage in covering)
+    same = [(each, coverage) for each, coverage in covering if coverage.match == top]
+    distributions = sorted({each.distribution for each, _ in same})
+    if len(distributions) > 1:
+        names = sorted(each.backend.name for each, _ in same)
+        raise AmbiguousBackendError(
+            f"backends {' and '.join(map(repr, names))} of {' and '.join(distributions)} claim {model!r} with the same "
+            f"priority and match ({top.name.lower()})",
+            fix=" or ".join(f"backend={name!r}" for name in names),
+            backends=tuple(names),
+        )
+    return min(same, key=lambda pair: (pair[0].plugin, pair[0].order))
