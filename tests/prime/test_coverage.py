@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 import pytest
-import rllm_renderer_prime as plugin
 from renderers.base import MODEL_RENDERER_MAP
 from renderers.configs import _CONFIG_BY_NAME
+from rllm_renderer_prime import backend as plugin
 from rllm_renderer_prime import installed
 
 from rllm_renderer_core import (

@@ -26,9 +26,9 @@ def test_its_renderers_name_alone_doesnt_choose_it():
 
 
 def test_without_rllm_the_error_says_so(monkeypatch):
-    import rllm_renderer_parser
+    from rllm_renderer_parser import backend
 
-    monkeypatch.setattr(rllm_renderer_parser, "_has_parser", lambda: False)
+    monkeypatch.setattr(backend, "_has_parser", lambda: False)
     with pytest.raises(BackendUnavailableError, match=r"rllm with rllm\.parser isn't importable"):
         select_backend(MODEL, backend="parser")
 

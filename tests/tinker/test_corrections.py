@@ -3,9 +3,9 @@
 import pytest
 import shapes
 import tinker_oracle as oracle
-from rllm_renderer_tinker.adapter import TinkerRenderer
 from rllm_renderer_tinker.corrections import CORRECTIONS
 from rllm_renderer_tinker.factory import build
+from rllm_renderer_tinker.renderer import TinkerRenderer
 
 UNTESTED = {
     "has a block in every turn": "_preserve_thinking, which has no official template here",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_tinker.adapter import TinkerRenderer
 from rllm_renderer_tinker.corrections import INDEX, MERGED
+from rllm_renderer_tinker.renderer import TinkerRenderer
 
 from rllm_renderer_core.contract.pairing import Call, calls_of, results_in, sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_tinker.adapter import TinkerRenderer
+from rllm_renderer_tinker.renderer import TinkerRenderer
 
 from rllm_renderer_core.contract.pairing import results_in
 from rllm_renderer_core.types import Message, RenderedTokens, ToolCallStatus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rllm_renderer_tinker.adapter import TinkerRenderer
+from rllm_renderer_tinker.renderer import TinkerRenderer
 
 from .activation import factory
 from .corrections import CORRECTIONS

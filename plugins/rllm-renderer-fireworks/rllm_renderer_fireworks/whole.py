@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_tinker.adapter import TinkerRenderer
+from rllm_renderer_tinker.renderer import TinkerRenderer
 
 from rllm_renderer_core.types import Message, RenderedTokens
 

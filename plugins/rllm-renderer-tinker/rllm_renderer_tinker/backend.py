@@ -58,8 +58,8 @@ class TinkerBackend(Backend):
                 option="thinking",
                 backend=self.name,
             )
-        from .adapter import TinkerRenderer
         from .factory import build
+        from .renderer import TinkerRenderer
 
         upstream = build(coverage.renderer, query.tokenizer, query.image_processor, query.model)
         if query.image_processor is not None and getattr(upstream, "image_processor", None) is not query.image_processor:
