@@ -162,6 +162,8 @@ class ParsedResponse:
         tool_calls: Every attempt in order, the broken ones too (see ``ToolCall.status``).
         termination: How the completion ended.
         reasoning_complete: ``False`` where the completion ends inside reasoning.
+        lossless: Whether every sampled id is accounted for: reasoning, content, calls, the format's frame and stops, in order.
+        loss: Why it isn't, where it isn't.
     """
 
     content: str = ""
@@ -169,6 +171,13 @@ class ParsedResponse:
     tool_calls: list[ToolCall] = field(default_factory=list)
     termination: Termination = Termination.STOP
     reasoning_complete: bool = True
+    lossless: bool = True
+    loss: str | None = None
+
+    @property
+    def runnable(self) -> list[ToolCall]:
+        """The calls that are safe to run: those whose status is OK."""
+        return [call for call in self.tool_calls if call.status is ToolCallStatus.OK]
 
     def to_message(self) -> dict[str, Any]:
         """The assistant message for the history. Calls that aren't OK go back as the text that the model wrote."""
