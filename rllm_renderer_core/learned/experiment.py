@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import BridgeDeclined, RendererError
-from .turns import MARKERS, STAND_IN, MadeUpTurn, altered
+from .turns import MARKERS, STAND_IN, ProbeTurn, altered
 
 Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
 """Messages and tools, both in normal form, to prompt ids that end with the opener of the next assistant turn."""
@@ -54,7 +54,7 @@ class Experiments:
         self._render_upstream, self._stops, self._special = render, stops, special
         self._closes: dict[tuple[str, bool], tuple[int, ...]] = {}
 
-    def settle(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+    def settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         """The seam of the first hypothesis, if all others, and the turn with other trimmings, show the same tail."""
         seam = self.seam(turns[0], tools, ending)
         for turn in turns[1:]:
@@ -68,7 +68,7 @@ class Experiments:
             seam = replace(seam, calls_alone=True)
         return seam
 
-    def _shows(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None, seam: Seam) -> bool:
+    def _shows(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, seam: Seam) -> bool:
         """Whether this turn, followed by the new messages, ends with the same tail, or isn't a turn of this format at all."""
         try:
             ids = self.render(turn.history() + turn.new, tools)
@@ -76,7 +76,7 @@ class Experiments:
             return True
         return tuple(ids[len(ids) - len(seam.tail) :]) == seam.tail and len(ids) > len(seam.tail)
 
-    def seam(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+    def seam(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         gap = self.gap(turn, tools)
         closes = self._stops | self.history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
         at = [index for index, token in enumerate(gap.gap) if token in closes]
@@ -90,7 +90,7 @@ class Experiments:
             tail = (gap.gap + gap.tail)[at[0] + 1 :]
         elif turn.calls:
             # Some formats don't close a turn of calls: then the results must continue as they do after text.
-            plain = self.seam(MadeUpTurn(turn.new), tools, ending)
+            plain = self.seam(ProbeTurn(turn.new), tools, ending)
             before, close, tail = (), plain.close, plain.tail
             if not tail or len(gap.gap + gap.tail) < len(tail) or whole[len(whole) - len(tail) :] != tail:
                 raise BridgeDeclined("there is no close token between the calls of the assistant's turn and the new messages")
@@ -105,13 +105,13 @@ class Experiments:
             key = (role, bool(tools))
             if key not in self._closes:
                 try:
-                    self._closes[key] = self.gap(MadeUpTurn([{"role": role, "content": STAND_IN}]), tools).gap[:1]
+                    self._closes[key] = self.gap(ProbeTurn([{"role": role, "content": STAND_IN}]), tools).gap[:1]
                 except BridgeDeclined:
                     self._closes[key] = ()
             found.update(token for token in self._closes[key] if token in self._special)
         return frozenset(found)
 
-    def gap(self, turn: MadeUpTurn, tools: list[dict[str, Any]] | None) -> Gap:
+    def gap(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> Gap:
         new = turn.new
         one, other = (self.render(turn.history(marker) + new, tools) for marker in MARKERS)
         suffix = common_prefix(reversed(one), reversed(other))

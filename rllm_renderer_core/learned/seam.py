@@ -1,7 +1,7 @@
 """The seam: a bridge for any renderer, learned by experiment instead of known by format.
 
 A bridge has to append to P + C what the model's format puts between the end of an assistant turn and the next opener. This
-module needs only a function that renders messages to prompt ids. It renders a made-up history with the new messages behind
+module needs only a function that renders messages to prompt ids. It renders a probe conversation with the new messages behind
 it, twice, with different text in the assistant's turn: the longest common suffix starts where that text stops mattering. It
 renders once more with the new messages altered: the common prefix ends where they start mattering. In that gap lies the
 close of the assistant's turn. What follows the close is what follows P + C::
@@ -14,7 +14,7 @@ Where the gap has no close or two, where a message shows before the close or not
 that aren't known would change the tail, the bridge declines. Nothing is decoded or encoded again; ids alone are compared.
 
 The gap depends on the shape of the new messages (roles, tools, which contents are blank), not on what they say. So it is
-learned once a shape, on stand-in contents; a call then costs one render of the made-up history with the real messages, whose
+learned once a shape, on stand-in contents; a call then costs one render of the probe conversation with the real messages, whose
 head must equal the learned one; where it doesn't, the experiment is repeated on the real messages.
 """
 
@@ -30,7 +30,7 @@ from ..contract.pairing import Call, calls_of, certain_pairing, results_in
 from ..errors import BridgeDeclined
 from ..types import Message, RenderedTokens
 from .experiment import Experiments, NotSettled, Render, Seam
-from .turns import CALL, MadeUpTurn, possible_calls, shape_of
+from .turns import CALL, ProbeTurn, possible_calls, shape_of
 
 
 class SeamBridge:
@@ -107,10 +107,10 @@ class SeamBridge:
         """
         behind = self._experiments.history_close
         tags = behind([{"role": "user"}], None) | behind([{"role": "tool"}], None)
-        bare, *fuller = (self._counted(turn) for turn in (MadeUpTurn([], CALL), *MadeUpTurn([], CALL).trimmings()))
+        bare, *fuller = (self._counted(turn) for turn in (ProbeTurn([], CALL), *ProbeTurn([], CALL).trimmings()))
         return sorted(self._stops | {tag for tag in tags if all(ids.count(tag) <= bare.count(tag) for ids in fuller)})
 
-    def _counted(self, turn: MadeUpTurn) -> list[int]:
+    def _counted(self, turn: ProbeTurn) -> list[int]:
         try:
             return self._experiments.render(turn.history(), None)
         except BridgeDeclined:
@@ -153,7 +153,7 @@ class SeamBridge:
         ending: int | None,
     ) -> Seam:
         if not results_in(new):
-            return self._applied([MadeUpTurn(new)], tools, ending)
+            return self._applied([ProbeTurn(new)], tools, ending)
         try:
             return self._applied(possible_calls(new, self._named_results, keep=False), tools, ending)
         except NotSettled:
@@ -166,7 +166,7 @@ class SeamBridge:
         pairing = certain_pairing(calls, results)
         try:
             known = possible_calls(new, self._named_results, keep=True)
-            return self._applied([MadeUpTurn(new, tuple(pairing))] if pairing else known, tools, ending)
+            return self._applied([ProbeTurn(new, tuple(pairing))] if pairing else known, tools, ending)
         except NotSettled:
             raise BridgeDeclined(
                 f"the format shows which call a result answers, and {len(results)} result(s) can't be paired for certain "
@@ -174,7 +174,7 @@ class SeamBridge:
                 fix="pass previous_message (Rollout does), and results with the ids of their calls",
             ) from None
 
-    def _applied(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+    def _applied(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         """The learned seam with the tail of the real messages."""
         seam = self._learned(turns, tools, ending)
         ids = self._experiments.render(turns[0].history() + turns[0].new, tools)
@@ -182,7 +182,7 @@ class SeamBridge:
             return self._experiments.settle(turns, tools, ending)
         return replace(seam, tail=tuple(ids[len(seam.head) :]))
 
-    def _learned(self, turns: Sequence[MadeUpTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+    def _learned(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         ending = None if ending in self._stops else ending
         key = (shape_of(turns[0].new), json.dumps(tools), turns[0].calls, ending)
         known = self._cache.get(key)

@@ -1,4 +1,4 @@
-"""Made-up conversations for the seam's experiments: what the turn before the new messages may have been."""
+"""Probe conversations for the seam's experiments: what the assistant turn before the new messages may have been."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CALL: tuple[Call, ...] = (("f0", "call_0"),)
 
 
 @dataclass(frozen=True)
-class MadeUpTurn:
-    """One hypothesis: the made-up assistant turn, and the new messages as they fit to it."""
+class ProbeTurn:
+    """One hypothesis: the probe's assistant turn, and the new messages with the names and ids of its calls."""
 
     new: list[dict[str, Any]]
     calls: tuple[Call, ...] = ()
@@ -27,7 +27,7 @@ class MadeUpTurn:
     system: bool = True
 
     def history(self, marker: str = MARKERS[0]) -> list[dict[str, Any]]:
-        """A made-up conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
+        """A probe conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
         turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else marker}
         if self.reasoning is not None:
             turn["reasoning_content"] = self.reasoning
@@ -40,12 +40,12 @@ class MadeUpTurn:
         opening = [{"role": "system", "content": "s"}] if self.system else []
         return [*opening, {"role": "user", "content": "ping"}, turn]
 
-    def trimmings(self) -> list[MadeUpTurn]:
+    def trimmings(self) -> list[ProbeTurn]:
         """The same turn as it may also look; none of it may change what follows the close."""
         turns = [replace(self, reasoning="why"), replace(self, system=False)]
         return [*turns, replace(self, text="ok")] if self.calls else turns
 
-    def with_stand_ins(self) -> MadeUpTurn:
+    def with_stand_ins(self) -> ProbeTurn:
         """The same shape with contents of one word, each its own, so that their order shows; blank contents stay, since
         templates drop or trim them."""
         new = [{**m, "content": f"{STAND_IN}{at}"} if m["content"].strip() else m for at, m in enumerate(self.new)]
@@ -66,24 +66,24 @@ def _with_results(new: list[dict[str, Any]], calls: Sequence[Call], *, named: bo
     return out
 
 
-def possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> list[MadeUpTurn]:
+def possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> list[ProbeTurn]:
     """What the calls may have been: if all of it gives one tail, nothing of it shows.
 
-    Names and ids are made up; with ``keep`` only those that the results don't have themselves.
+    Names and ids are placeholders; with ``keep`` only those that the results don't have themselves.
     """
     results = [new[index] for index in results_in(new)]
 
-    def made_up(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
+    def placeholders(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
         kept = results if keep else [{}] * len(results)
         return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or f"{call_id}{at}") for at, m in enumerate(kept))
 
-    calls, other = made_up("f", "call_"), made_up("look_up", "id-7")
+    calls, other = placeholders("f", "call_"), placeholders("look_up", "id-7")
     first = _with_results(new, calls, named=named)
     return [
-        MadeUpTurn(first, calls),
-        MadeUpTurn(_with_results(new, other, named=named), other),
-        MadeUpTurn(first, (*calls, ("more", "call_more"))),
-        MadeUpTurn(first, calls[::-1]),
+        ProbeTurn(first, calls),
+        ProbeTurn(_with_results(new, other, named=named), other),
+        ProbeTurn(first, (*calls, ("more", "call_more"))),
+        ProbeTurn(first, calls[::-1]),
     ]
 
 
