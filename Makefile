@@ -1,6 +1,6 @@
 # make demo   an episode on a real vocabulary, offline, without torch and transformers
 # make test   everything that the tests need, into venvs of their own, then all tests
-# make lint   ruff and mypy
+# make lint   ruff, mypy and which module may import which (import-linter)
 # make bench  the benchmark table
 PYTHON ?= python3
 JOBS ?= 2
@@ -30,6 +30,7 @@ lint: $(TEST)/.done
 	$(TEST)/bin/ruff check
 	$(TEST)/bin/ruff format --check
 	$(TEST)/bin/mypy
+	$(TEST)/bin/lint-imports --no-logo --no-cache
 
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
@@ -57,4 +58,4 @@ $(OLDEST)/.done: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf .venv-* build dist *.egg-info plugins/*/build plugins/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv-* build dist *.egg-info plugins/*/build plugins/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from importlib_metadata import EntryPoint
 
-from . import __version__
 from .errors import DuplicatePluginError, RendererWarning
 from .loading import load
 from .metadata import CORE_DISTRIBUTION, Plugin, PluginInfo, find, mark_duplicates
 from .plugin import GROUP, TEMPLATE_BACKEND, Backend
+from .version import __version__
 
 BUILTINS = {TEMPLATE_BACKEND: "rllm_renderer_core.learned.backend"}
 """Plugins that the core brings itself, by name: the module with their hook. The environment doesn't switch them off."""

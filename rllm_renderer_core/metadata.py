@@ -13,9 +13,9 @@ from typing import Any
 
 import importlib_metadata
 
-from . import __version__
 from .errors import DuplicatePluginError, IncompatiblePluginError, PluginError, RendererError
 from .plugin import GROUP, Backend
+from .version import __version__
 
 CORE_DISTRIBUTION = "rllm-renderer-core"
 

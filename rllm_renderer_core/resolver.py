@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from . import __version__
 from .discovery import load_backends, warn_once
 from .errors import CreateError, OptionError, PinMismatchError, RendererError
 from .explanation import Explanation, explanation
@@ -17,6 +16,7 @@ from .renderer import ResolvedRenderer
 from .request import Options, Request, recorded
 from .resolution import Resolution
 from .selection import Selection, select
+from .version import __version__
 from .vocabulary import chat_template, load_tokenizer
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from .. import __version__
 from ..errors import RendererError, RendererWarning
+from ..version import __version__
 
 COMMANDS = {
     "plugins": "plugins",

@@ -19,11 +19,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from .. import __version__
 from ..discovery import KNOWN_PLUGINS, plugins
 from ..loading import load
 from ..metadata import CORE_DISTRIBUTION, PluginInfo, find
 from ..plugin import GROUP
+from ..version import __version__
 
 VARIABLES = ("RLLM_RENDERER_BACKEND", "RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PLUGINS", "RLLM_RENDERER_STRICT")
 FAULTS = frozenset({"broken", "incompatible", "duplicate"})

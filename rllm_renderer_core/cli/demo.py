@@ -35,7 +35,7 @@ def command(model: str | None, as_json: bool) -> None:
     At each turn the rollout extends the ids that it has. Beside it stands what rendering the whole conversation again would
     give, and the first id that it would change.
     """
-    from .. import resolve
+    from ..resolver import resolve
 
     tokenizer = load_tokenizer(model or "demo")
     renderer = resolve(model, tokenizer) if model else resolve(MODEL, tokenizer, backend="prime")

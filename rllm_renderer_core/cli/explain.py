@@ -23,7 +23,7 @@ def command(model: str, tokenizer: str | None, options: dict[str, Any], as_json:
 
     Exit status 1 where no backend serves it.
     """
-    from .. import explain
+    from ..resolver import explain
 
     explanation = explain(model, load_tokenizer(tokenizer) if tokenizer else None, **options)
     if as_json:

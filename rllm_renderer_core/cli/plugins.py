@@ -23,9 +23,9 @@ def command(check: bool, as_json: bool) -> None:
     Reads metadata alone and imports no plugin, unless --check is given; exit status 1 where --check finds one that can't be
     used.
     """
-    from .. import __version__
     from ..discovery import KNOWN_PLUGINS, plugins
     from ..metadata import CORE_DISTRIBUTION, PluginInfo
+    from ..version import __version__
 
     found = plugins(check=check)
     present = {each.distribution for each in found}

@@ -38,8 +38,8 @@ def command(
     FILE holds a JSON list of messages, or an object with "messages" and, if there are any, "tools". Each line of the output is
     a run of tokens, parted by "|", of one message: sampled by the model, or scaffold around it.
     """
-    from .. import resolve
     from ..contract.messages import normalize_messages, normalize_tools
+    from ..resolver import resolve
 
     messages, tools = read_conversation(file)
     normalize_messages(messages)  # before a tokenizer is loaded, which may take long

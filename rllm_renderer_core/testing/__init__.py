@@ -7,7 +7,8 @@
 
 import pytest
 
-pytest.register_assert_rewrite(f"{__name__}.checks", f"{__name__}.conformance")
+for module in ("bridging", "checks", "conformance", "parsing", "rendering"):
+    pytest.register_assert_rewrite(f"{__name__}.{module}")
 
 from .conformance import RendererConformance  # noqa: E402
 from .distributions import fake_distribution  # noqa: E402

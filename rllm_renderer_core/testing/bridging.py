@@ -1,0 +1,73 @@
+"""Checks of the bridge contract."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ..renderer import ResolvedRenderer
+from ..types import RenderedTokens
+from . import turns as script
+from .capabilities import Capabilities, by_name
+from .checks import bridge, check_delta, closing_ids, completions, oracle_of
+from .turns import TURNS, Turn, token_lists
+
+
+class BridgingChecks(Capabilities):
+    """Checks of ``bridge_to_next_turn``: P + C and more, or a decline."""
+
+    def test_it_bridges(self, resolved: ResolvedRenderer) -> None:
+        turn = next(turn for turn in TURNS if turn.needs == (("tools",) if self.tools else ()))
+        for each in (TURNS[0], turn):
+            outs = [bridge(resolved, prompt, sampled, each) for prompt, sampled in completions(resolved, each, self.reasoning)]
+            bridged = [out for out in outs if isinstance(out, RenderedTokens)]
+            if self.bridges:
+                assert bridged, f"{each.name}: declared as a bridge, but declined: {outs[0]}"
+            else:
+                assert not bridged, f"{each.name}: bridged, though declared not to"
+
+    @pytest.mark.parametrize("turn", TURNS, **by_name)
+    def test_a_bridge_is_p_and_c_and_more_or_none(self, resolved: ResolvedRenderer, turn: Turn) -> None:
+        self._need("bridges", *turn.needs)
+        for prompt, sampled in completions(resolved, turn, self.reasoning):
+            for completion in (sampled, sampled[:-1], [*sampled, sampled[-1]], []):
+                bridge(resolved, prompt, completion, turn)
+
+    @pytest.mark.parametrize("turn", TURNS, **by_name)
+    def test_every_new_message_shows(self, resolved: ResolvedRenderer, turn: Turn) -> None:
+        self._need("bridges", *turn.needs)
+        for prompt, sampled, out in self._bridged(resolved, turn):
+            for index, message in enumerate(turn.new):
+                other = Turn(turn.name, turn.assistant, turn.altered(index))
+                changed = bridge(resolved, prompt, sampled, other)
+                if isinstance(changed, RenderedTokens):
+                    where = f"new message {index} ({message['role']})"
+                    assert changed.token_ids != out.token_ids, f"{where} doesn't show in the delta"
+
+    @pytest.mark.parametrize("turn", TURNS, **by_name)
+    def test_the_delta_is_that_of_a_full_render(self, resolved: ResolvedRenderer, turn: Turn) -> None:
+        self._need("bridges", *turn.needs)
+        for prompt, sampled, out in self._bridged(resolved, turn):
+            check_delta(resolved, oracle_of(resolved), turn, prompt, sampled, out, closes=self.stop_token)
+
+    def test_generated_turns_keep_the_contract(self, resolved: ResolvedRenderer) -> None:
+        self._need("bridges")
+        oracle = oracle_of(resolved)
+        closes = sorted(closing_ids(resolved))[-16:]
+
+        @self._settings
+        @given(script.turns(type(self)), st.data())
+        def check(turn: Turn, data: st.DataObject) -> None:
+            for prompt, sampled in completions(resolved, turn, self.reasoning):
+                out = bridge(resolved, prompt, sampled, turn)
+                if isinstance(out, RenderedTokens):
+                    check_delta(resolved, oracle, turn, prompt, sampled, out, closes=self.stop_token)
+                    index = data.draw(st.integers(0, len(turn.new) - 1))
+                    other = bridge(resolved, prompt, sampled, Turn("altered", turn.assistant, turn.altered(index)))
+                    if isinstance(other, RenderedTokens):
+                        assert other.token_ids != out.token_ids, f"new message {index} doesn't show in the delta"
+                odd = data.draw(token_lists(closes, sampled))
+                bridge(resolved, prompt, data.draw(st.sampled_from([odd, [*odd, *sampled[-1:]], sampled + odd])), turn)
+
+        check()
