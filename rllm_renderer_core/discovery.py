@@ -9,22 +9,15 @@ from typing import NamedTuple
 
 from importlib_metadata import EntryPoint
 
+from .distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS
 from .errors import DuplicatePluginError, RendererWarning
 from .loading import load
-from .metadata import CORE_DISTRIBUTION, Plugin, PluginInfo, find, mark_duplicates
+from .metadata import Plugin, PluginInfo, find, mark_duplicates
 from .plugin import GROUP, TEMPLATE_BACKEND, Backend
 from .version import __version__
 
 BUILTINS = {TEMPLATE_BACKEND: "rllm_renderer_core.learned.backend"}
 """Plugins that the core brings itself, by name: the module with their hook. The environment doesn't switch them off."""
-
-KNOWN_PLUGINS = {
-    "prime": "rllm-renderer-prime",
-    "minimax-m3": "rllm-renderer-minimax-m3",
-    "tinker": "rllm-renderer-tinker",
-    "fireworks": "rllm-renderer-fireworks",
-}
-"""Published plugins by the name of their backend: only for hints such as "not installed, pip install ..."."""
 
 _warned: set[tuple[str, ...]] = set()
 

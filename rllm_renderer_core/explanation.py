@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .discovery import Installed, Registered
+from .distributions import install_command
 from .errors import PluginError
 from .plugin import Coverage, Query, Unavailable
 from .request import Request
@@ -90,7 +91,7 @@ def explanation(
             text, fix = str(plugin.error).splitlines()[0], plugin.error.fix or ""
             verdicts.append(Verdict(plugin.name, plugin.distribution, plugin.version, None, plugin.state, reason=text, fix=fix))
     for name, dist in installed.missing():
-        verdicts.append(Verdict(name, dist, "", None, "not installed", fix=f"pip install {dist}"))
+        verdicts.append(Verdict(name, dist, "", None, "not installed", fix=install_command(dist)))
     return Explanation(request.model, winner, tuple(verdicts), reason)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .distributions import CORE_DISTRIBUTION, install_command
 from .errors import IncompatiblePluginError, PluginError
-from .metadata import CORE_DISTRIBUTION, Plugin
+from .metadata import Plugin
 from .plugin import API_VERSION, GROUP, Backend, HookSpec
 
 
@@ -73,5 +74,6 @@ def cause_of(error: BaseException) -> str:
 
 def _fix_for(plugin: Plugin, error: BaseException) -> str:
     if isinstance(error, ImportError):
-        return f"pip install --force-reinstall {plugin.distribution}, or set RLLM_RENDERER_DISABLED={plugin.name}"
+        again = install_command(plugin.distribution, option="--force-reinstall")
+        return f"{again}, or set RLLM_RENDERER_DISABLED={plugin.name}"
     return f"report it to the authors of {plugin.distribution}, or set RLLM_RENDERER_DISABLED={plugin.name}"

@@ -13,11 +13,10 @@ from typing import Any
 
 import importlib_metadata
 
+from .distributions import CORE_DISTRIBUTION, install_command
 from .errors import DuplicatePluginError, IncompatiblePluginError, PluginError, RendererError
 from .plugin import GROUP, Backend
 from .version import __version__
-
-CORE_DISTRIBUTION = "rllm-renderer-core"
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def _plugins_of(dist: Any) -> Iterator[Plugin]:
             yield Plugin(entry_point, entry_point.name, name, version, location)
     except Exception as error:
         plugin = Plugin(None, name, name, version, location)
-        fix = f"pip install --force-reinstall {name}"
+        fix = install_command(name, option="--force-reinstall")
         plugin.fail("broken", PluginError, f"its entry_points.txt can't be read: {error}", fix)
         yield plugin
 
@@ -172,7 +171,7 @@ def _check_core_requirement(plugin: Plugin) -> None:
                 "incompatible",
                 IncompatiblePluginError,
                 f"needs {CORE_DISTRIBUTION}{requirement.specifier}, this is {__version__}",
-                f"pip install --upgrade {plugin.distribution} {CORE_DISTRIBUTION}",
+                install_command(plugin.distribution, CORE_DISTRIBUTION, option="--upgrade"),
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .discovery import KNOWN_PLUGINS, Installed
+from .discovery import Installed
+from .distributions import KNOWN_PLUGINS, install_command
 from .errors import BackendUnavailableError, NoBackendError, NoBridgeError, OptionError, RendererError
 from .explanation import Explanation, explanation
 from .plugin import TEMPLATE_BACKEND
@@ -25,7 +26,7 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
             error.__cause__ = plugin.error.__cause__ or plugin.error
             raise error
     known = ", ".join(sorted(each.backend.name for each in installed.registered))
-    fix = f"pip install {KNOWN_PLUGINS[name]}" if name in KNOWN_PLUGINS else f"installed are {known}"
+    fix = install_command(KNOWN_PLUGINS[name]) if name in KNOWN_PLUGINS else f"installed are {known}"
     raise BackendUnavailableError(f"backend {name!r} isn't installed", fix=fix)
 
 
@@ -96,8 +97,9 @@ def _nothing_covers(selection: Selection) -> RendererError:
             each, answer = unavailable[0]
             return BackendUnavailableError(f"{what} of backend {each.backend.name!r}: {answer.reason}", fix=answer.fix)
         if not selection.addressed:
-            missing = ", ".join(f"pip install {dist}" for _, dist in selection.installed.missing())
-            return NoBackendError(f"no installed backend is addressed by {what}", fix=missing or None)
+            missing = [dist for _, dist in selection.installed.missing()]
+            fix = install_command(*missing) if missing else None
+            return NoBackendError(f"no installed backend is addressed by {what}", fix=fix)
         return NoBackendError(f"no backend has a renderer for {what}", fix=f"known are {known}")
     reason = "; ".join(filter(None, ("no backend covers it", selection.note)))
     table = explanation(request, selection.query.tokenizer, selection.installed, None, reason)

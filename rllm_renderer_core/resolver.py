@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .discovery import load_backends, warn_once
+from .distributions import install_command
 from .errors import CreateError, OptionError, PinMismatchError, RendererError
 from .explanation import Explanation, explanation
 from .loading import cause_of
@@ -104,7 +105,8 @@ def _recorded(selection: Selection) -> Resolution:
     if coverage.match is Match.FALLBACK and request.backend is None:
         hints += [str(p.error) for p in installed.found if p.error is not None and p.state != "disabled"]
         if installed.missing():
-            hints.append("not installed: " + ", ".join(f"{name} (pip install {dist})" for name, dist in installed.missing()))
+            absent = (f"{name} ({install_command(dist)})" for name, dist in installed.missing())
+            hints.append(f"not installed: {', '.join(absent)}")
     resolution = Resolution(
         model=selection.query.model,
         backend=backend.name,

@@ -19,9 +19,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..discovery import KNOWN_PLUGINS, plugins
+from ..discovery import plugins
+from ..distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
 from ..loading import load
-from ..metadata import CORE_DISTRIBUTION, PluginInfo, find
+from ..metadata import PluginInfo, find
 from ..plugin import GROUP
 from ..version import __version__
 
@@ -137,7 +138,7 @@ def _core_metadata() -> Iterator[Finding]:
     elif version != __version__:
         yield Finding(
             f"stale metadata: {CORE_DISTRIBUTION} is {__version__}, its metadata says {version}",
-            f"install it again: pip install --force-reinstall {CORE_DISTRIBUTION}, or pip install -e . in its source tree",
+            f"{install_command(CORE_DISTRIBUTION, option='--force-reinstall')}, or pip install -e . in its source tree",
         )
 
 
@@ -180,7 +181,7 @@ def _files(name: str, dist: Any) -> Iterator[Finding]:
     """Metadata whose files are gone, and plugin modules that come from elsewhere than their metadata says."""
     recorded = [file for file in _recorded(dist) if file.endswith(".py")]
     gone = [file for file in recorded if not Path(str(dist.locate_file(file))).exists()]
-    again = f"pip install --force-reinstall {name}"
+    again = install_command(name, option="--force-reinstall")
     for module in sorted({point.value.split(":")[0].split(".")[0].strip() for point in dist.entry_points.select(group=GROUP)}):
         origin = _origin(module)
         if origin is None:
@@ -232,10 +233,12 @@ def _requirements(name: str, dist: Any) -> Iterator[Finding]:
         is_core = canonicalize_name(requirement.name) == CORE_DISTRIBUTION
         version = __version__ if is_core else _version(requirement.name)
         bare = f"{requirement.name}{requirement.specifier}"
+        ours = canonicalize_name(requirement.name)
+        fix = install_command(ours, option="--upgrade") if ours in OWN else f"pip install '{bare}'"
         if not version:
-            yield Finding(f"{name} {dist.version} needs {bare}, which isn't installed", f"pip install '{bare}'")
+            yield Finding(f"{name} {dist.version} needs {bare}, which isn't installed", fix)
         elif not requirement.specifier.contains(version, prereleases=True):
-            yield Finding(f"{name} {dist.version} needs {bare}, installed is {version}", f"pip install '{bare}'")
+            yield Finding(f"{name} {dist.version} needs {bare}, installed is {version}", fix)
 
 
 def _imports(plugin: str, name: str, dist: Any) -> Iterator[Finding]:

@@ -23,15 +23,16 @@ def command(check: bool, as_json: bool) -> None:
     Reads metadata alone and imports no plugin, unless --check is given; exit status 1 where --check finds one that can't be
     used.
     """
-    from ..discovery import KNOWN_PLUGINS, plugins
-    from ..metadata import CORE_DISTRIBUTION, PluginInfo
+    from ..discovery import plugins
+    from ..distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, install_command
+    from ..metadata import PluginInfo
     from ..version import __version__
 
     found = plugins(check=check)
     present = {each.distribution for each in found}
     built_in = PluginInfo("chat-template", CORE_DISTRIBUTION, __version__, "loaded", backends=("chat-template",))
     absent = [
-        PluginInfo(name, distribution, "", "not installed", f"pip install {distribution}")
+        PluginInfo(name, distribution, "", "not installed", install_command(distribution))
         for name, distribution in KNOWN_PLUGINS.items()
         if distribution not in present
     ]

@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import resolver
 from ..discovery import load_backends, warn_once
+from ..distributions import install_command
 from ..errors import OptionError, PinMismatchError
 from ..resolution import Resolution
 from ..vocabulary import load_tokenizer
@@ -242,7 +243,8 @@ def _addressed(option: str, name: Any) -> dict[str, str]:
     if option == "renderer_name" and family is not None:
         if any("renderer_family" in each.backend.spellings for each in registered):
             return {"renderer_family": family}
-        warn_once(f"renderer_name={name!r} means prime's {family} in rLLM, which isn't here: pip install rllm-renderer-prime")
+        fix = install_command("rllm-renderer-prime")
+        warn_once(f"renderer_name={name!r} means prime's {family} in rLLM, which isn't here: {fix}")
     having = [each.backend for each in registered if name in each.backend.renderer_names()]
     if having and not any(option in backend.spellings for backend in having):
         return {"renderer": name}

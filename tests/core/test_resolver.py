@@ -320,17 +320,22 @@ def test_a_forced_renderer_whose_backend_is_unavailable_says_why(install):
         select_backend(MODEL, renderer="elsewhere")
 
 
+FROM_THE_REPOSITORY = (
+    "pip install 'rllm-renderer-prime @ git+https://github.com/rllm-org/rllm-renderer#subdirectory=plugins/rllm-renderer-prime'"
+)
+
+
 def test_the_fallback_hints_at_published_plugins(monkeypatch):
     monkeypatch.setitem(core.discovery.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
     chosen = select_backend("Qwen/Qwen3-8B")
-    assert chosen.hints == ("not installed: prime (pip install rllm-renderer-prime)",)
+    assert chosen.hints == (f"not installed: prime ({FROM_THE_REPOSITORY})",)
 
 
 def test_a_forced_backend_that_is_not_installed_names_its_distribution(monkeypatch):
     monkeypatch.setitem(core.discovery.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
     with pytest.raises(BackendUnavailableError, match="backend 'prime' isn't installed") as caught:
         select_backend(MODEL, backend="prime")
-    assert caught.value.fix == "pip install rllm-renderer-prime"
+    assert caught.value.fix == FROM_THE_REPOSITORY
 
 
 # Row 46: a tokenizer without a chat template
@@ -350,7 +355,7 @@ def test_nothing_covers_a_tokenizer_without_template_row_46(install, monkeypatch
     verdicts = {verdict.backend: verdict.verdict for verdict in caught.value.explanation.verdicts}
     assert verdicts == {"a": "no match", "chat-template": "unavailable", "bad": "broken", "prime": "not installed"}
     text = str(caught.value)
-    assert "the tokenizer has no chat template" in text and "pip install rllm-renderer-prime" in text
+    assert "the tokenizer has no chat template" in text and FROM_THE_REPOSITORY in text
 
 
 # require_bridge and options

@@ -135,7 +135,7 @@ def test_a_variant_may_be_asked_for_what_it_is():
 
 
 def test_the_requirement_is_the_line_that_errors_quote():
-    lines = (PLUGIN / "requirements-cookbook.txt").read_text(encoding="utf-8").splitlines()
+    lines = cookbook.REQUIREMENTS.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if not line.startswith("#")] == [cookbook.REQUIREMENT]
     assert re.fullmatch(r".*@[0-9a-f]{40}#subdirectory=training", cookbook.REQUIREMENT)
 

@@ -19,6 +19,8 @@ from email.parser import Parser
 
 import pytest
 
+from rllm_renderer_core.distributions import OWN, REPOSITORY, install_command
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = {"rllm-renderer-core": ROOT} | {
     file.parent.name: file.parent for file in sorted(ROOT.glob("plugins/*/pyproject.toml"))
@@ -39,13 +41,13 @@ def run(*command, check=True, **environment):
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory):
-    """The folder of wheels, one a distribution."""
-    pytest.importorskip("setuptools", reason="not proved: setuptools, which builds the wheels, isn't installed")
+    """The folder of sdists and wheels, one a distribution; each wheel is built from its sdist, so that neither lacks a file."""
+    for module in ("setuptools", "build"):
+        pytest.importorskip(module, reason=f"not proved: {module}, which builds the wheels, isn't installed")
     base = tmp_path_factory.mktemp("wheels")
     for name, folder in FOLDERS.items():
         shutil.copytree(folder, base / "source" / name, ignore=SKIP)
-        arguments = ("--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", base / "wheels")
-        run(sys.executable, "-m", "pip", "wheel", *arguments, base / "source" / name)
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", base / "wheels", base / "source" / name)
     return base / "wheels"
 
 
@@ -86,6 +88,61 @@ def test_metadata_is_complete(wheels, name):
     assert len(about.get_payload()) > 200, "the README isn't the description"
 
 
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_wheel_has_the_license_and_the_addresses_of_the_project(wheels, name):
+    wheel = wheel_of(wheels, name)
+    with zipfile.ZipFile(wheel) as archive:
+        (file,) = (each for each in archive.namelist() if each.endswith(".dist-info/licenses/LICENSE"))
+        assert archive.read(file) == (ROOT / "LICENSE").read_bytes()
+    addresses = dict(each.split(", ") for each in metadata_of(wheel).get_all("Project-URL", []))
+    assert addresses.keys() >= {"Homepage", "Repository", "Documentation", "Changelog", "Issues"}
+    assert addresses["Repository"] == REPOSITORY and all(each.startswith(REPOSITORY) for each in addresses.values())
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_links_of_a_description_work_on_an_index(wheels, name):
+    """An index shows the README without the repository around it: links are absolute, and their files are there."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", metadata_of(wheel_of(wheels, name)).get_payload()):
+        assert target.startswith(("https://", "#")), f"{name}: a relative link: {target}"
+        if inside := re.match(rf"{re.escape(REPOSITORY)}/(?:blob|tree)/main/([^#]*)", target):
+            assert (ROOT / inside[1]).exists(), f"{name}: {target}"
+
+
+def test_twine_accepts_all_sdists_and_wheels(wheels):
+    pytest.importorskip("twine", reason="not proved: twine isn't installed")
+    files = sorted(wheels.glob("*.whl")) + sorted(wheels.glob("*.tar.gz"))
+    assert len(files) == 2 * len(FOLDERS)
+    done = run(sys.executable, "-m", "twine", "check", "--strict", *files)
+    assert done.stdout.count("PASSED") == len(files), done.stdout
+
+
+def test_check_wheel_contents_accepts_all_wheels(wheels):
+    pytest.importorskip("check_wheel_contents", reason="not proved: check-wheel-contents isn't installed")
+    done = run(sys.executable, "-m", "check_wheel_contents", *wheels.glob("*.whl"))
+    assert done.stdout.count(": OK") == len(FOLDERS), done.stdout
+
+
+def test_requirements_of_all_distributions_are_met_here_together():
+    """tinker and fireworks bring torch, too much for a fresh venv: what pip says of the environment of the tests counts."""
+    done = run(sys.executable, "-m", "pip", "check", check=False)
+    assert done.stdout.strip() and not [line for line in done.stdout.splitlines() if "rllm-renderer" in line], done.stdout
+
+
+def test_an_install_command_names_a_folder_of_the_repository_for_every_distribution():
+    assert sorted(FOLDERS) == sorted(OWN)
+    for name in FOLDERS:
+        (place,) = re.findall(rf"'{name} @ git\+{REPOSITORY}(?:#subdirectory=([^']*))?'", install_command(name))
+        assert (ROOT / place / "pyproject.toml").read_text(encoding="utf-8").count(f'name = "{name}"') == 1
+
+
+def test_the_requirements_of_the_cookbook_are_in_the_wheel_and_a_command_prints_their_place(wheels, tmp_path):
+    with zipfile.ZipFile(wheel_of(wheels, "rllm-renderer-fireworks")) as archive:
+        archive.extractall(tmp_path)
+    code = f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_module('rllm_renderer_fireworks')"
+    place = pathlib.Path(run(sys.executable, "-c", code).stdout.strip())
+    assert place.is_relative_to(tmp_path) and "git+https://github.com/fw-ai/cookbook@" in place.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", PLUGINS)
 def test_a_plugin_has_its_entry_point_and_requires_the_core_within_a_major_version(wheels, name):
     with zipfile.ZipFile(wheel_of(wheels, name)) as archive:
@@ -96,10 +153,10 @@ def test_a_plugin_has_its_entry_point_and_requires_the_core_within_a_major_versi
     assert "<1" in core and ">=0.1" in core
 
 
-def test_the_core_requires_three_packages(wheels):
+def test_the_core_requires_four_packages(wheels):
     requires = metadata_of(wheel_of(wheels, "rllm-renderer-core")).get_all("Requires-Dist", [])
     needed = {re.split(r"[<>=; ]", each)[0] for each in requires if "extra ==" not in each}
-    assert needed == {"pluggy", "importlib-metadata", "packaging"}
+    assert needed == {"pluggy", "importlib-metadata", "packaging", "jsonschema"}
 
 
 def test_no_requirement_is_a_url(wheels):
@@ -155,10 +212,11 @@ def fresh(wheels, tmp_path_factory):
 class TestInFreshVenv:
     """In this order: each test leaves the venv as the next one finds it."""
 
-    def test_the_core_brings_its_three_dependencies_and_what_they_need(self, fresh):
+    def test_the_core_brings_its_four_dependencies_and_what_they_need(self, fresh):
         found = fresh.packages() - {"pip", "setuptools", "wheel"}
-        assert {"rllm-renderer-core", "pluggy", "importlib-metadata", "packaging"} <= found
-        assert len(found) <= 6, found
+        needed = {"rllm-renderer-core", "pluggy", "importlib-metadata", "packaging", "jsonschema"}
+        of_jsonschema = {"attrs", "jsonschema-specifications", "referencing", "rpds-py", "typing-extensions"}
+        assert needed <= found <= needed | of_jsonschema | {"zipp"}
 
     def test_the_core_alone_resolves_to_the_chat_template(self, fresh):
         code = f"import rllm_renderer_core as r; print(r.select_backend({MODEL!r}))"
@@ -174,7 +232,7 @@ class TestInFreshVenv:
         fresh.install("rllm-renderer-core[cli]")
         winner, text = fresh.explain(MODEL)
         assert winner == "chat-template"
-        assert "not installed" in text and "pip install rllm-renderer-prime" in text
+        assert "not installed" in text and "pip install 'rllm-renderer-prime @ git+" in text
 
     def test_the_hand_written_plugin_pulls_nothing_and_serves_its_model(self, fresh):
         if "rllm-renderer-minimax-m3" not in FOLDERS:
@@ -195,7 +253,7 @@ class TestInFreshVenv:
         fresh.pip("uninstall", "-y", "rllm-renderer-prime")
         winner, text = fresh.explain(MODEL)
         assert winner == "chat-template"
-        assert "not installed" in text and "pip install rllm-renderer-prime" in text
+        assert "not installed" in text and "pip install 'rllm-renderer-prime @ git+" in text
 
     def test_prime_without_its_upstream_is_said_to_be_broken_and_not_missing_row_39(self, fresh):
         if "rllm-renderer-prime" not in FOLDERS:
@@ -206,6 +264,11 @@ class TestInFreshVenv:
         assert winner == "chat-template"
         (line,) = (line for line in text.splitlines() if line.strip().startswith("prime"))
         assert "not installed" not in line.split("renderers")[0] and "renderers" in line
+
+    def test_what_was_installed_fits_together(self, fresh):
+        for name in ("rllm-renderer-parser", "rllm-renderer-prime"):
+            fresh.install(name)
+        assert "No broken requirements" in run(fresh.bin / "python", "-m", "pip", "check").stdout
 
     def test_plugins_lists_what_is_installed(self, fresh):
         listed = json.loads(run(fresh.bin / "rllm-renderer", "plugins", "--json").stdout)

@@ -28,6 +28,9 @@ COMMIT = "76821fa1ded720d903029381b37d3c3ea7ce9ddd"
 REQUIREMENT = f"{DISTRIBUTION} @ git+https://github.com/fw-ai/cookbook@{COMMIT}#subdirectory=training"
 """The line of ``requirements-cookbook.txt``."""
 
+REQUIREMENTS = Path(__file__).with_name("requirements-cookbook.txt")
+"""The file for ``pip install -r``; ``python -m rllm_renderer_fireworks`` prints where it is."""
+
 INSTALL = f'pip install "{REQUIREMENT}"'
 
 _REGISTERS = re.compile(r"""\bregister_renderer\(\s*["']([\w./-]+)["']""")

@@ -1,0 +1,40 @@
+"""This project's own distributions, and the command that installs them.
+
+No package index has them yet, so that a bare ``pip install rllm-renderer-prime`` would fail, or install a stranger's package of
+that name: they are installed from the repository.
+"""
+
+from __future__ import annotations
+
+REPOSITORY = "https://github.com/rllm-org/rllm-renderer"
+CORE_DISTRIBUTION = "rllm-renderer-core"
+
+KNOWN_PLUGINS = {
+    "prime": "rllm-renderer-prime",
+    "minimax-m3": "rllm-renderer-minimax-m3",
+    "tinker": "rllm-renderer-tinker",
+    "fireworks": "rllm-renderer-fireworks",
+}
+"""Plugins that are worth installing, by the name of their backend: only for hints such as "not installed, pip install ..."."""
+
+OWN = frozenset({CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), "rllm-renderer-parser"})
+"""Every distribution of this repository."""
+
+_NEEDED = {"rllm-renderer-fireworks": "rllm-renderer-tinker"}
+
+
+def install_command(*distributions: str, option: str = "") -> str:
+    """The command that installs distributions, as a fix in an error or a hint.
+
+    Args:
+        distributions: Their names; those of others than this project are left to pip's index.
+        option: An option of pip's, such as ``"--upgrade"``.
+    """
+    needed = [_NEEDED[name] for name in distributions if name in _NEEDED and _NEEDED[name] not in distributions]
+    return " ".join(filter(None, ("pip install", option, *map(_requirement, (*needed, *distributions)))))
+
+
+def _requirement(name: str) -> str:
+    if name == CORE_DISTRIBUTION:
+        return f"'{name} @ git+{REPOSITORY}'"
+    return f"'{name} @ git+{REPOSITORY}#subdirectory=plugins/{name}'" if name in OWN else name
