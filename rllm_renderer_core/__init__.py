@@ -26,6 +26,7 @@ _HOME = {
         "UnsupportedContentError",
         "ToolError",
         "UnsupportedToolsError",
+        "TokenIdError",
         "OptionError",
         "RenderError",
         "NoBackendError",

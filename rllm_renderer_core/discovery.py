@@ -39,10 +39,13 @@ class Installed(NamedTuple):
     Attributes:
         registered: All usable backends, the built-in ones last.
         found: All plugins with their states, but for the built-in ones.
+        duplicated: Backends of plugins whose name, or the backend's, another distribution takes too, each with the error that
+            says so. They serve nothing, and stop only what they compete for.
     """
 
     registered: list[Registered]
     found: list[Plugin]
+    duplicated: list[tuple[Registered, DuplicatePluginError]]
 
     def missing(self) -> list[tuple[str, str]]:
         """Backend and distribution of each published plugin that isn't installed."""
@@ -75,7 +78,6 @@ def load_backends() -> Installed:
     """Everything installed, loaded.
 
     Raises:
-        DuplicatePluginError: Two distributions provide the same plugin or backend: which one serves would be chance.
         PluginError: Under ``RLLM_RENDERER_STRICT=1``, the first plugin that can't be used.
     """
     found = find()
@@ -85,15 +87,26 @@ def load_backends() -> Installed:
     for plugin in found:
         if plugin.error is None or plugin.state == "disabled":
             continue
-        if strict() or isinstance(plugin.error, DuplicatePluginError):
+        if strict():
             raise plugin.error
-        warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
-    registered = [
+        if plugin.state != "duplicate":  # those are said when it is known what they compete for
+            warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
+    usable = [plugin for plugin in found if plugin.error is None]
+    registered = [each for plugin in (*usable, *_builtins()) for each in _registered(plugin)]
+    duplicated = [
+        (each, plugin.error)
+        for plugin in found
+        if isinstance(plugin.error, DuplicatePluginError)
+        for each in _registered(plugin)
+    ]
+    return Installed(registered, found, duplicated)
+
+
+def _registered(plugin: Plugin) -> list[Registered]:
+    return [
         Registered(backend, plugin.name, plugin.distribution, plugin.version, order)
-        for plugin in (*found, *_builtins())
         for order, backend in enumerate(plugin.backends)
     ]
-    return Installed(registered, found)
 
 
 def _builtins() -> list[Plugin]:
@@ -117,7 +130,7 @@ def warn_once(message: str, *, key: tuple[str, ...] | None = None) -> None:
 
 def _refuse_duplicate_backends(found: list[Plugin]) -> None:
     by_name: dict[str, list[Plugin]] = {}
-    for plugin in found:
+    for plugin in (each for each in found if each.error is None):
         for backend in plugin.backends:
             by_name.setdefault(backend.name, []).append(plugin)
     for name, same in by_name.items():

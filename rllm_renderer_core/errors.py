@@ -46,6 +46,12 @@ class UnsupportedToolsError(ToolError):
     """Tools were passed to a renderer whose format or upstream implementation has no tool declarations."""
 
 
+class TokenIdError(RendererError, ValueError):
+    """What was passed as token ids aren't ids of the vocabulary. ``index`` is the entry's position, or ``None``."""
+
+    index: int | None = None
+
+
 class OptionError(RendererError, ValueError):
     """An option that the chosen backend can't honour. ``option`` and ``backend`` name both."""
 

@@ -12,9 +12,20 @@ from .plugin import API_VERSION, GROUP, Backend, HookSpec
 
 
 def load(plugin: Plugin) -> None:
-    """Import the plugin and call its hook; whatever goes wrong is recorded on it. ``KeyboardInterrupt`` passes."""
-    if plugin.state != "found" or plugin.entry_point is None:
+    """Import the plugin and call its hook; whatever goes wrong is recorded on it. ``KeyboardInterrupt`` passes.
+
+    A duplicate is loaded too, since only its backends tell which models it competes for; it stays a duplicate.
+    """
+    if plugin.state not in ("found", "duplicate") or plugin.entry_point is None:
         return
+    duplicate = plugin.error if plugin.state == "duplicate" else None
+    _load(plugin)
+    if duplicate is not None:
+        plugin.state, plugin.error = "duplicate", duplicate
+
+
+def _load(plugin: Plugin) -> None:
+    assert plugin.entry_point is not None
     try:
         loaded = plugin.entry_point.load()
         wanted = getattr(loaded, "rllm_renderer_api", API_VERSION)

@@ -21,7 +21,7 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
     if name is None or name in {each.backend.name for each in installed.registered}:
         return
     for plugin in installed.found:
-        if plugin.error is not None and name in (plugin.name, *plugin.backends):
+        if plugin.error is not None and name in (plugin.name, *(backend.name for backend in plugin.backends)):
             error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin.error}", fix=None)
             error.__cause__ = plugin.error.__cause__ or plugin.error
             raise error

@@ -13,16 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from .contract.bridging import BridgeGuard
+from .contract.ids import as_ids
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
 from .contract.pairing import fill_history
 from .contract.parsing import ParseGuard
 from .contract.reserved import refuse_reserved, reserved_texts
-from .contract.returned import checked_tokens
+from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
 from .discovery import strict
 from .errors import BridgeDeclined, ContractError, RendererError, RenderError
 from .plugin import Backend, Coverage, Query
 from .resolution import Resolution
 from .types import Message, ParsedResponse, RenderedTokens, Renderer
+from .vocabulary import id_limit
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -59,9 +61,10 @@ class ResolvedRenderer:
         self._names_results = bool(getattr(inner, "wants_result_names", True))
         self._reserved = reserved_texts(query.tokenizer) if reserved else ()
         with self._lock:
-            self._stops = frozenset(inner.get_stop_token_ids())
+            self._stops = frozenset(checked_ids(inner.get_stop_token_ids(), self.backend, "get_stop_token_ids"))
             stop_strings = getattr(inner, "get_stop_strings", None)
-            self._stop_strings = list(stop_strings()) if callable(stop_strings) else []
+            self._stop_strings = checked_stop_strings(stop_strings() if callable(stop_strings) else [], self.backend)
+        self._limit = id_limit(query.tokenizer)
         self._parsing = ParseGuard(inner, f"{self.backend}:{self.name}", self._lock)
         self._bridging = BridgeGuard(
             inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, self._reserved
@@ -78,6 +81,14 @@ class ResolvedRenderer:
         backend, _, coverage, *_ = self._made_of
         return dict(backend.deviations(coverage))
 
+    def as_ids(self, ids: Any, what: str = "token ids") -> list[int]:
+        """Ids of this vocabulary as a list of ``int``, from a list, a tuple, an array of NumPy or torch; a list isn't copied.
+
+        Raises:
+            TokenIdError: They aren't ids; ``what`` names them in the error.
+        """
+        return as_ids(ids, what, limit=self._limit)
+
     # Rendering
 
     def render(
@@ -89,24 +100,28 @@ class ResolvedRenderer:
             MessageError, ToolError: The input can't be used; ``index`` tells which.
             RenderError: The backend's upstream refuses it.
         """
-        out = self._rendered("render", messages, tools, add_generation_prompt)
-        return checked_tokens(out, self.backend)
+        prepared, out = self._rendered("render", messages, tools, add_generation_prompt)
+        return checked_tokens(out, self.backend, messages=len(prepared))
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         """Messages to ids; errors as in :meth:`render`."""
-        return list(self._rendered("render_ids", messages, tools, add_generation_prompt))
+        _, out = self._rendered("render_ids", messages, tools, add_generation_prompt)
+        return list(checked_ids(out, self.backend, "render_ids"))
 
-    def _rendered(self, method: str, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool) -> Any:
+    def _rendered(
+        self, method: str, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool
+    ) -> tuple[list[dict[str, Any]], Any]:
+        """The messages in normal form, and what the backend made of them."""
         prepared = self._prepared(messages)
         declared = normalize_tools(tools)
         try:
             with self._lock:
-                return getattr(self.upstream, method)(prepared, tools=declared, add_generation_prompt=opener)
+                return prepared, getattr(self.upstream, method)(prepared, tools=declared, add_generation_prompt=opener)
         except RendererError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise RenderError(
                 f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}"
             ) from error
@@ -124,7 +139,12 @@ class ResolvedRenderer:
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """Sampled ids, parsed; see :class:`Renderer`. Never raises. Calls of a format without ids get generated ones."""
-        return self._parsing.parse(list(token_ids), tools, prompt_ids)
+        try:
+            ids = self.as_ids(token_ids, "token_ids")
+            prompt = None if prompt_ids is None else self.as_ids(prompt_ids, "prompt_ids")
+        except Exception as error:  # TokenIdError, or what an iterator raises
+            return self._parsing.unreadable(error)
+        return self._parsing.parse(list(ids), tools, prompt)
 
     def get_stop_token_ids(self) -> list[int]:
         """Ids at which an engine must stop sampling."""
@@ -167,12 +187,13 @@ class ResolvedRenderer:
     ) -> RenderedTokens | BridgeDeclined:
         """As :meth:`bridge_to_next_turn`, but a decline comes back as a :class:`BridgeDeclined` with its ``reason``."""
         try:
-            prompt, sampled = _as_list(previous_prompt_ids), _as_list(previous_completion_ids)
+            prompt = self.as_ids(previous_prompt_ids, "previous_prompt_ids")
+            sampled = self.as_ids(previous_completion_ids, "previous_completion_ids")
             return self._bridging.bridge(prompt, sampled, new_messages, tools, previous_message)
         except BridgeDeclined as declined:
             logger.info("%s:%s declined a bridge: %s", self.backend, self.name, declined.reason)
             return declined
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if strict():
                 raise
             if isinstance(error, ContractError):
@@ -186,14 +207,6 @@ class ResolvedRenderer:
 
 def _restore(backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, reserved: bool) -> ResolvedRenderer:
     return ResolvedRenderer(backend, query, coverage, resolution, reserved=reserved)
-
-
-def _as_list(ids: Sequence[int]) -> list[int]:
-    """The ids as a list; not copied where they are one: the backend gets its own copy, and a history may be long."""
-    if type(ids) is list:
-        return ids
-    to_list = getattr(ids, "tolist", None)  # an array of NumPy or torch, whose items aren't ints
-    return list(to_list() if callable(to_list) else ids)
 
 
 _locks: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()

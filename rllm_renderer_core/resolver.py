@@ -152,14 +152,14 @@ def _created(selection: Selection, resolution: Resolution) -> ResolvedRenderer:
         return ResolvedRenderer(registered.backend, selection.query, coverage, resolution, reserved=reserved)
     except OptionError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raised = _create_error(selection, error)
         if raised is error:
             raise
         raise raised from error
 
 
-def _create_error(selection: Selection, error: Exception) -> RendererError:
+def _create_error(selection: Selection, error: BaseException) -> RendererError:
     """What the winner's ``create`` raised, with what would have come next: nothing is taken in its place silently."""
     registered, coverage = usable(selection)
     try:

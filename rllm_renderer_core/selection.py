@@ -10,12 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .discovery import Installed, Registered, strict
+from .discovery import Installed, Registered, strict, warn_once
 from .errors import AmbiguousBackendError, PluginError
 from .plugin import TEMPLATE_BACKEND, Coverage, Match, Query, Unavailable
 from .request import Request
 
 Answered = tuple[Registered, Coverage]
+
+COVERAGE_FIELDS: dict[str, type] = {"renderer": str, "match": Match, "has_bridge": bool, "reason": str}
+UNAVAILABLE_FIELDS: dict[str, type] = {"reason": str, "fix": str}
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,13 @@ def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
 
     Raises:
         AmbiguousBackendError: Two distributions claim the model equally.
+        DuplicatePluginError: A plugin whose name two distributions take would win, or might.
         PluginError: Under ``RLLM_RENDERER_STRICT=1``, a backend whose ``covers`` fails.
     """
     query = request.query(tokenizer)
     addressed = tuple(each for each in installed.registered if request.addresses(each))
     winner, unavailable = best(addressed, query)
+    _refuse_duplicates(request, query, installed, winner)
     return Selection(request, query, installed, addressed, winner, tuple(unavailable))
 
 
@@ -113,18 +118,65 @@ def ask(registered: Registered, query: Query) -> Coverage | Unavailable | None:
     """
     try:
         answer = registered.backend.covers(query)
-        if answer is not None and not isinstance(answer, (Coverage, Unavailable)):
-            raise TypeError(f"it must return Coverage, Unavailable or None, not {answer!r}")
-    except Exception as error:
-        raise PluginError(
-            f"backend {registered.backend.name!r} of {registered.distribution} {registered.version}: "
-            f"covers raised {type(error).__name__}: {error}",
-            fix=f"report it to the authors of {registered.distribution}, or set RLLM_RENDERER_DISABLED={registered.plugin}",
-            plugin=registered.plugin,
-            distribution=registered.distribution,
-            version=registered.version,
-        ) from error
-    return answer
+        return None if answer is None else _valid(answer)
+    except (Exception, SystemExit) as error:
+        raise _plugin_error(registered, "covers", error) from error
+
+
+def candidates(registered: Registered, query: Query) -> list[Coverage]:
+    """What a backend offers to try by token parity, best guess first.
+
+    Raises:
+        PluginError: ``candidates`` raised, or offers something else than coverages.
+    """
+    try:
+        found = [_valid(each) for each in registered.backend.candidates(query)]
+        for each in found:
+            if not isinstance(each, Coverage):
+                raise TypeError(f"it must offer Coverage, not {each!r}")
+        return [each for each in found if isinstance(each, Coverage)]
+    except (Exception, SystemExit) as error:
+        raise _plugin_error(registered, "candidates", error) from error
+
+
+def _valid(answer: Any) -> Coverage | Unavailable:
+    """The answer, if its fields have the types that they declare: what is compared and sorted later fails for every plugin."""
+    if not isinstance(answer, (Coverage, Unavailable)):
+        raise TypeError(f"it must return Coverage, Unavailable or None, not {answer!r}")
+    for name, kind in (COVERAGE_FIELDS if isinstance(answer, Coverage) else UNAVAILABLE_FIELDS).items():
+        value = getattr(answer, name)
+        if not isinstance(value, kind):
+            raise TypeError(f"{type(answer).__name__}.{name} must be a {kind.__name__}, not {value!r}")
+    if isinstance(answer, Coverage) and not answer.renderer:
+        raise TypeError("Coverage.renderer is empty: what can't be named can't be pinned")
+    checked: Coverage | Unavailable = answer
+    return checked
+
+
+def _plugin_error(registered: Registered, method: str, error: BaseException) -> PluginError:
+    return PluginError(
+        f"backend {registered.backend.name!r} of {registered.distribution} {registered.version}: "
+        f"{method} raised {type(error).__name__}: {error}",
+        fix=f"report it to the authors of {registered.distribution}, or set RLLM_RENDERER_DISABLED={registered.plugin}",
+        plugin=registered.plugin,
+        distribution=registered.distribution,
+        version=registered.version,
+    )
+
+
+def _refuse_duplicates(request: Request, query: Query, installed: Installed, winner: Answered | None) -> None:
+    """Raise for a plugin whose name is taken twice if it competes for this model; else only warn."""
+    for each, error in installed.duplicated:
+        competes = request.addresses(each) and (winner is None or each.backend.priority >= winner[0].backend.priority)
+        try:
+            if competes and isinstance(ask(each, query), Coverage):
+                raise error
+        except PluginError as raised:
+            if raised is error:
+                raise
+    for plugin in installed.found:
+        if plugin.state == "duplicate":
+            warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
 
 
 def _best_of(covering: list[Answered], model: str) -> Answered:

@@ -34,6 +34,19 @@ def added_tokens(tokenizer: Any) -> dict[str, int]:
     return found
 
 
+PADDING = 4096
+"""Models sample ids behind their tokenizer's, as their output layer is padded: gpt-oss by 1,069, most by less than 512."""
+
+
+def id_limit(tokenizer: Any) -> int | None:
+    """The number that all ids of the model are below, or ``None`` where the tokenizer doesn't tell its length."""
+    try:
+        size = len(tokenizer)
+    except Exception:  # TypeError, or whatever a stand-in raises
+        return None
+    return max([size, *(token + 1 for token in added_tokens(tokenizer).values())]) + PADDING
+
+
 def reasoning_ids(tokenizer: Any) -> tuple[int, int] | tuple[()]:
     """Ids that open and close reasoning, or ``()`` where the vocabulary has no such pair of single tokens."""
     added = added_tokens(tokenizer)

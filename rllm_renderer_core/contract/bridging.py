@@ -78,7 +78,7 @@ class BridgeGuard:
             )
         if out is None:
             raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
-        return checked_bridge(out, prompt, sampled, self._backend)
+        return checked_bridge(out, prompt, sampled, self._backend, messages=len(new))
 
     def _refuse_early(self, prompt: list[int], sampled: list[int], new: list[dict[str, Any]]) -> None:
         """Declines that need nothing of the format."""

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import ContractError, ToolError
+from ..errors import ToolError
 from ..types import ParsedResponse, Renderer, Termination, ToolCall
 from .messages import normalize_tools
+from .returned import checked_parsed
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -52,12 +53,15 @@ class ParseGuard:
         try:
             with self._lock:
                 out = self._upstream.parse_response(ids, tools=declared, prompt_ids=prompt_ids)
-            if not isinstance(out, ParsedResponse):
-                raise ContractError(f"it returned {type(out).__name__} instead of ParsedResponse")
-            return out
-        except Exception as error:
-            logger.warning("%s can't parse a completion: %s: %s", self._name, type(error).__name__, error)
-            return ParsedResponse(termination=Termination.MALFORMED)
+            return checked_parsed(out, self._name)
+        except (Exception, SystemExit) as error:
+            return self.unreadable(error)
+
+    def unreadable(self, error: BaseException) -> ParsedResponse:
+        """What can't be parsed, with the reason as its ``loss``; logged."""
+        logger.warning("%s can't parse a completion: %s: %s", self._name, type(error).__name__, error)
+        why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        return ParsedResponse(termination=Termination.MALFORMED, lossless=False, loss=why)
 
 
 def _generated_id(ids: list[int], at: int) -> str:

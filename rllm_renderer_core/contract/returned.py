@@ -1,52 +1,111 @@
-"""What a backend's renderer may return: checked here, whichever backend it is."""
+"""What a plugin returns: checked here, whichever plugin it is, and converted where that is certain.
+
+A plugin that returns text for ids or a dict for a call doesn't fail where it does so, but in a trainer, much later. The checks
+of ids take no step of the interpreter for each id.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import Any
 
-from ..errors import ContractError
-from ..types import RenderedTokens
+from ..errors import ContractError, TokenIdError
+from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
+from .ids import as_ids
 
 
-def checked_tokens(out: Any, backend: str) -> RenderedTokens:
-    """``out``, if it is a ``RenderedTokens`` whose attribution has an entry for each id.
+def checked_ids(out: Any, backend: str, what: str) -> list[int]:
+    """``out`` as a list of ``int``: arrays and tuples are converted; see :func:`.ids.as_ids`.
+
+    Raises:
+        ContractError: They aren't ids; the message names ``backend`` and ``what`` was called.
+    """
+    if out is None:
+        raise ContractError(f"backend {backend!r} returned None from {what} instead of a list of ids")
+    try:
+        return as_ids(out, "ids")
+    except TokenIdError as error:
+        raise ContractError(f"backend {backend!r} returned from {what} what isn't a list of ids: {_first(error)}") from error
+
+
+def checked_tokens(out: Any, backend: str, what: str = "render", *, messages: int | None = None) -> RenderedTokens:
+    """``out``, if it is a ``RenderedTokens`` of ids whose attribution has an entry for each.
+
+    Args:
+        out: What the backend returned. Its ``token_ids`` may be an array: they are converted.
+        backend: The backend's name.
+        what: The method that returned it.
+        messages: How many messages there are to attribute ids to; ``None`` leaves the indices unchecked.
 
     Raises:
         ContractError: It isn't; the message names ``backend``.
     """
     if not isinstance(out, RenderedTokens):
-        raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of RenderedTokens")
-    if not isinstance(out.token_ids, list):
-        raise ContractError(f"backend {backend!r} returned token_ids as {type(out.token_ids).__name__} instead of a list")
-    for name in ("message_indices", "sampled_mask"):
-        values = getattr(out, name)
-        if values is not None and len(values) != len(out.token_ids):
-            raise ContractError(f"backend {backend!r}: {name} has {len(values)} entries for {len(out.token_ids)} ids")
+        raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of RenderedTokens from {what}")
+    out.token_ids = checked_ids(out.token_ids, backend, f"{what}: token_ids")
+    _check_lengths(out, backend)
+    _check_attribution(out.message_indices, out.sampled_mask, backend, messages)
     return out
 
 
-def checked_bridge(out: Any, prompt: list[int], sampled: list[int], backend: str) -> RenderedTokens:
+def _check_lengths(out: RenderedTokens, backend: str) -> None:
+    for name in ("message_indices", "sampled_mask"):
+        values = getattr(out, name)
+        if values is None:
+            continue
+        if not isinstance(values, list):
+            raise ContractError(f"backend {backend!r} returned {name} as {type(values).__name__} instead of a list")
+        if len(values) != len(out.token_ids):
+            raise ContractError(f"backend {backend!r}: {name} has {len(values)} entries for {len(out.token_ids)} ids")
+
+
+def _check_attribution(indices: Any, mask: Any, backend: str, messages: int | None) -> None:
+    try:
+        known = set(indices or ())
+        odd_mask = set(mask or ()) - {True, False, None}
+    except TypeError as error:  # a list among them
+        raise ContractError(f"backend {backend!r} returned an attribution that isn't of numbers: {error}") from error
+    known.discard(None)
+    if any(not isinstance(index, int) for index in known):
+        raise ContractError(f"backend {backend!r} returned message_indices that aren't int: {sorted(map(repr, known))[:3]}")
+    if messages is not None and known and not -1 <= min(known) <= max(known) < messages:
+        raise ContractError(
+            f"backend {backend!r}: message_indices reach from {min(known)} to {max(known)}, and there are {messages} messages"
+        )
+    if odd_mask:
+        raise ContractError(f"backend {backend!r} returned a sampled_mask with {sorted(map(repr, odd_mask))[0]} in it")
+
+
+def checked_bridge(
+    out: Any, prompt: list[int], sampled: list[int], backend: str, *, messages: int | None = None
+) -> BridgedTokens:
     """A bridge that starts with the previous prompt and completion, id for id, and adds to them: the prefix guarantee.
 
     Raises:
         ContractError: It doesn't.
     """
-    bridged = checked_tokens(out, backend)
-    ids, size = bridged.token_ids, len(prompt) + len(sampled)
+    if not isinstance(out, RenderedTokens):
+        raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of RenderedTokens")
+    if not isinstance(out.token_ids, list):  # an array, or nothing that could be compared
+        out.token_ids = checked_ids(out.token_ids, backend, "bridge_to_next_turn: token_ids")
+    _check_lengths(out, backend)
+    ids, size = out.token_ids, len(prompt) + len(sampled)
     behind = ids[len(prompt) :]
     del ids[len(prompt) :]  # compared without a copy of the history, and put back
     starts_with_prompt = ids == prompt
-    ids.extend(behind)
     if not starts_with_prompt or behind[: len(sampled)] != sampled:
+        ids.extend(behind)
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with P + C")
-    if len(ids) <= size:
+    ids[:] = prompt  # what was compared equal may still be True for 1
+    ids.extend(sampled)
+    added = behind[len(sampled) :]
+    if not added:
         raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to P + C")
-    if not all(type(token) is int for token in ids[size:]):
-        raise ContractError(f"backend {backend!r} returned a bridge with ids that aren't int")
-    indices = None if bridged.message_indices is None else bridged.message_indices[size:]
-    mask = [False] * (len(ids) - size) if bridged.sampled_mask is None else bridged.sampled_mask[size:]
-    return BridgedTokens(ids, size, indices, mask, bridged.multi_modal_data)
+    ids.extend(checked_ids(added, backend, "a bridge"))
+    indices = None if out.message_indices is None else out.message_indices[size:]
+    mask = [False] * (len(ids) - size) if out.sampled_mask is None else out.sampled_mask[size:]
+    _check_attribution(indices, mask, backend, messages)
+    return BridgedTokens(ids, size, indices, mask, out.multi_modal_data)
 
 
 class BridgedTokens(RenderedTokens):
@@ -75,3 +134,53 @@ class BridgedTokens(RenderedTokens):
         out: list[Any] = [None] * self._known_from
         out.extend(values)
         return out
+
+
+def checked_stop_strings(out: Any, backend: str) -> list[str]:
+    """Stop strings as a new list.
+
+    Raises:
+        ContractError: They aren't texts, or one is empty, at which an engine would stop at once.
+    """
+    if isinstance(out, (list, tuple)) and all(isinstance(each, str) and each for each in out):
+        return list(out)
+    raise ContractError(f"backend {backend!r} returned stop strings that aren't a list of texts: {out!r}")
+
+
+def checked_parsed(out: Any, backend: str) -> ParsedResponse:
+    """``out``, if it is a ``ParsedResponse`` whose fields have the types that it declares.
+
+    Raises:
+        ContractError: It isn't.
+    """
+    if not isinstance(out, ParsedResponse):
+        raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of ParsedResponse")
+    wrong = [name for name, kinds in _FIELDS.items() if not isinstance(getattr(out, name), kinds)]
+    if wrong:
+        value = getattr(out, wrong[0])
+        raise ContractError(f"backend {backend!r} returned a ParsedResponse whose {wrong[0]} is {type(value).__name__}")
+    for at, call in enumerate(out.tool_calls):
+        if not isinstance(call, ToolCall):
+            raise ContractError(f"backend {backend!r}: tool_calls[{at}] is {type(call).__name__} instead of ToolCall")
+        function = call.get("function")
+        texts = (function.get("name"), function.get("arguments")) if isinstance(function, dict) else (None,)
+        if not all(isinstance(text, str) for text in (*texts, call.raw)) or not isinstance(call.status, ToolCallStatus):
+            raise ContractError(f"backend {backend!r}: tool_calls[{at}] has a name, arguments, raw or status of another type")
+        if call.status is ToolCallStatus.OK and not call.name:
+            raise ContractError(f"backend {backend!r}: tool_calls[{at}] is OK and has no name")
+    return out
+
+
+_FIELDS: dict[str, Any] = {
+    "content": str,
+    "reasoning_content": (str, type(None)),
+    "tool_calls": list,
+    "termination": Termination,
+    "reasoning_complete": bool,
+    "lossless": bool,
+    "loss": (str, type(None)),
+}
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..discovery import Registered
-from ..errors import OptionError, RendererError
+from ..errors import OptionError, PluginError, RendererError
 from ..plugin import Coverage, Match, Query
 from ..renderer import ResolvedRenderer
 from ..request import refused_option
 from ..resolution import Resolution
+from ..selection import ask, candidates
 from ..vocabulary import chat_template
 from .bridges import BridgeResult, bridges_differ, compare_bridges
 from .comparison import Budget, parity, remembered, template_ids, template_renderer
@@ -167,9 +168,9 @@ def try_all(
     """One backend's candidates, until the budget is spent. ``before`` is called with the name of each before it is tried."""
     backend = registered.backend
     try:
-        named = [candidate.renderer for candidate in backend.candidates(replace(query, renderer=None))]
-    except Exception as error:
-        yield Tried(registered, Coverage("?", Match.PARITY, False, ""), error=f"candidates raised {_first_line(error)}")
+        named = [candidate.renderer for candidate in candidates(registered, replace(query, renderer=None))]
+    except PluginError as error:
+        yield Tried(registered, Coverage("?", Match.PARITY, False, ""), error=_first_line(error))
         return
     for name in named:
         if budget.over:
@@ -193,7 +194,7 @@ def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tri
     start = clock()
     backend = registered.backend
     try:
-        answer = backend.covers(query)
+        answer = ask(registered, query)
         if not isinstance(answer, Coverage):
             why = "isn't covered by its own name" if answer is None else answer.reason
             return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=why)
@@ -211,7 +212,7 @@ def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tri
             plugin=f"{registered.distribution} {registered.version}",
         )
         renderer = ResolvedRenderer(backend, query, answer, resolution, reserved=False)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=_first_line(error), seconds=clock() - start)
     report = parity(renderer, budget=budget)
     tried = Tried(registered, coverage, report)
@@ -246,6 +247,6 @@ def nearest(tried: Sequence[Tried]) -> str:
     return text
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error).splitlines()[0] if str(error) else ""
     return text if isinstance(error, RendererError) else f"{type(error).__name__}: {text}"

@@ -238,7 +238,7 @@ def _spelled(family: str | None, renderer_name: str | None) -> dict[str, str]:
 
 def _addressed(option: str, name: Any) -> dict[str, str]:
     """rLLM's spelling as it is where a backend that declares it has the name; else as the name of any backend's renderer."""
-    registered, _ = load_backends()
+    registered = load_backends().registered
     family = next((each for each in PRIME_FAMILIES if _letters(each) == _letters(name)), None)
     if option == "renderer_name" and family is not None:
         if any("renderer_family" in each.backend.spellings for each in registered):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +38,29 @@ class Decline:
 
     turn: int
     reason: str
+
+
+def as_logprobs(logprobs: Any, count: int) -> list[float | None]:
+    """Log-probabilities as ``float``, from a list or an array of NumPy or torch; ``None`` where one isn't known.
+
+    Raises:
+        RolloutError: One isn't a finite number, or there are more or fewer than ``count``.
+    """
+    to_list = getattr(logprobs, "tolist", None)
+    values = list(to_list() if callable(to_list) else logprobs)
+    if len(values) != count:
+        raise RolloutError(
+            f"{len(values)} logprobs for {count} sampled ids", fix="pass one for each id, None where it isn't known"
+        )
+    out: list[float | None] = []
+    for index, value in enumerate(values):
+        item = getattr(value, "tolist", None)  # a scalar of NumPy or torch
+        plain = item() if callable(item) else value
+        number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
+        if plain is not None and not (number and math.isfinite(plain)):
+            raise RolloutError(f"logprob {index} is {plain!r}, not a finite number", fix="pass None where it isn't known")
+        out.append(None if plain is None else float(plain))
+    return out
 
 
 class Rollout:
@@ -102,12 +126,11 @@ class Rollout:
         """
         if not self.segments or self._completion is not None:
             raise RolloutError("record needs a prompt that nothing was sampled from yet", fix="call begin or extend first")
-        completion = list(completion_ids)
-        if logprobs is not None and len(logprobs) != len(completion):
-            raise RolloutError(f"{len(logprobs)} logprobs for {len(completion)} sampled ids")
+        completion = list(self.renderer.as_ids(completion_ids, "completion_ids"))
+        given = None if logprobs is None else as_logprobs(logprobs, len(completion))
         parsed: ParsedResponse = self.renderer.parse_response(completion, tools=self.tools, prompt_ids=self._prompt)
         self._completion = completion
-        self.segments[-1]._extend(completion, sampled=True, logprobs=logprobs)
+        self.segments[-1]._extend(completion, sampled=True, logprobs=given)
         self.messages.append(parsed.to_message())
         self.turns += 1
         return parsed

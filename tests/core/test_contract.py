@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import pickle
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -291,11 +292,14 @@ def test_parsing_never_raises_whatever_upstream_returns(value):
         def parse_response(self, *args, **kwargs):
             return value
 
-    assert wrap(Odd()).parse_response(C) == ParsedResponse(termination=Termination.MALFORMED)
+    parsed = wrap(Odd()).parse_response(C)
+    assert (parsed.content, parsed.termination, parsed.lossless) == ("", Termination.MALFORMED, False)
+    assert "instead of ParsedResponse" in parsed.loss
 
 
 def test_parsing_never_raises_whatever_upstream_raises(caplog):
-    assert wrap(Failing()).parse_response(C) == ParsedResponse(termination=Termination.MALFORMED)
+    parsed = wrap(Failing()).parse_response(C)
+    assert (parsed.termination, parsed.lossless, parsed.loss) == (Termination.MALFORMED, False, "KeyError: 'upstream'")
     assert "can't parse a completion: KeyError" in caplog.text
 
 
@@ -361,7 +365,7 @@ class Third(ToyRenderer):
 def test_a_third_outcome_becomes_none_with_a_logged_reason(name, caplog):
     renderer = wrap(Third(RenderedTokens(THIRD[name])))
     with caplog.at_level(logging.WARNING, "rllm_renderer"):
-        assert "backend 'wrapped' returned a bridge" in reason(renderer)
+        assert re.search("backend 'wrapped' returned (from )?a bridge", reason(renderer))
     assert "wrapped:Third broke the bridge contract" in caplog.text
     assert isinstance(renderer.try_bridge(P, C, NEW).__cause__, ContractError)
 

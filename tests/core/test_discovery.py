@@ -36,7 +36,7 @@ def backends():
     """Names of all usable backends, with the warnings' texts."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        registered, _ = discovery.load_backends()
+        registered = discovery.load_backends().registered
     return [each.backend.name for each in registered], [str(each.message) for each in caught]
 
 
@@ -319,7 +319,7 @@ def test_the_same_backend_from_two_plugins_is_an_error_that_names_both(install):
     install("rllm-renderer-one", source=plugin("same"))
     install("rllm-renderer-two", source=plugin("same"))
     with pytest.raises(DuplicatePluginError) as caught:
-        discovery.load_backends()
+        select_backend("toy/toy-1")
     assert "rllm-renderer-one" in str(caught.value) and "rllm-renderer-two" in str(caught.value)
     assert states(check=True) == {"one": "duplicate", "two": "duplicate"}
 
@@ -327,7 +327,7 @@ def test_the_same_backend_from_two_plugins_is_an_error_that_names_both(install):
 def test_a_plugin_may_not_take_the_builtin_name(install):
     install("rllm-renderer-a", source=plugin("chat-template"))
     with pytest.raises(DuplicatePluginError, match="chat-template"):
-        discovery.load_backends()
+        select_backend("toy/toy-1")
 
 
 def test_order_of_installs_never_changes_what_is_found_row_33(install, monkeypatch):

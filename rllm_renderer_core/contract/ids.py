@@ -1,0 +1,100 @@
+"""Token ids as callers give them: a list, a tuple, an array of NumPy or torch, any iterable of whole numbers.
+
+They are converted once, where they come in, so that everything behind has plain ``int`` in a plain ``list``: a stop that is a
+``numpy.int64`` doesn't equal by ``is``, isn't JSON, and a one-element tensor isn't an id. All else is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
+
+from ..errors import TokenIdError
+
+LIMIT = 2**31
+"""Ids are below this where the vocabulary isn't known: engines and trainers hold them in 32 bits."""
+
+
+def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> list[int]:
+    """The ids as a list of ``int``. A list of ``int`` is returned as it is, not copied: a history may be long.
+
+    Args:
+        ids: Any iterable of whole numbers with an order.
+        what: What they are, for the error.
+        limit: Ids must be below it; see ``vocabulary.id_limit``.
+
+    Raises:
+        TokenIdError: Text, a mapping, a nested list, or an entry that isn't an id of the vocabulary; ``index`` tells which.
+    """
+    if type(ids) is not list:
+        ids = _listed(ids, what)
+    limit = LIMIT if limit is None else limit
+    if _plain(ids, limit):
+        out: list[int] = ids
+        return out
+    return [_as_id(value, index, what, limit) for index, value in enumerate(ids)]
+
+
+def _listed(ids: Any, what: str) -> list[Any]:
+    if isinstance(ids, (str, bytes, bytearray)):
+        raise TokenIdError(f"{what} are {type(ids).__name__}: text, not ids", fix="pass the ids that the engine returned")
+    if isinstance(ids, Mapping):
+        fix = "pass its ['input_ids']" if "input_ids" in ids else "pass a list of ids"
+        raise TokenIdError(f"{what} are a {type(ids).__name__}, not a list", fix=fix)
+    to_list = getattr(ids, "tolist", None)  # an array of NumPy or torch, array.array
+    if callable(to_list):
+        ids = to_list()
+    if isinstance(ids, Set) or not isinstance(ids, Iterable):
+        raise TokenIdError(f"{what} are {type(ids).__name__}, not a list of ids", fix="pass a list of ids")
+    return list(ids)
+
+
+def _plain(ids: list[Any], limit: int) -> bool:
+    """Whether all are ``int`` from 0 to ``limit``, without a step of the interpreter for each: a prompt has 80,000 ids."""
+    try:
+        packed, total = array("I", ids), sum(ids)  # neither text, nor floats, nor negative ones get into the array
+    except (TypeError, ValueError, OverflowError):
+        return False
+    if type(total) is not int:  # one that is like an int, as NumPy's
+        return False
+    largest, least = _scanned(packed)
+    return largest < limit and all(type(ids[at]) is int for at in least)
+
+
+def _scanned(packed: array[int]) -> tuple[int, Sequence[int]]:
+    """The largest id, and where 0 and 1 are: a bool is one of those."""
+    if not packed:
+        return 0, ()
+    numpy = sys.modules.get("numpy")  # not worth an import; where a trainer runs, it is there
+    if numpy is None:
+        return max(packed), [at for at, value in enumerate(packed) if value < 2]
+    values = numpy.frombuffer(packed, dtype=f"u{packed.itemsize}")
+    return int(values.max()), numpy.flatnonzero(values < 2).tolist()
+
+
+def _as_id(value: Any, index: int, what: str, limit: int) -> int:
+    item = getattr(value, "tolist", None)  # a scalar of NumPy or torch
+    plain = item() if callable(item) else value
+    if isinstance(plain, bool):
+        raise TokenIdError(f"{what}: entry {index} is {plain}, not an id", fix="pass ids, not a mask", index=index)
+    if isinstance(plain, (Sequence, Mapping)) and not isinstance(plain, (str, bytes)):
+        fix = "pass one sequence: of a batch of one, its first row"
+        raise TokenIdError(f"{what} are nested: entry {index} is a {type(plain).__name__}", fix=fix, index=index)
+    try:
+        out = operator.index(plain)
+    except TypeError:
+        raise TokenIdError(
+            f"{what}: entry {index} is {_shown(value)}, not an id", fix="pass the ids that the engine returned", index=index
+        ) from None
+    if not 0 <= out < limit:
+        why = "is negative" if out < 0 else f"is beyond the vocabulary, whose ids end below {limit}"
+        raise TokenIdError(f"{what}: entry {index}, {out}, {why}", fix="cut padding and labels off", index=index)
+    return int(out)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"a {type(value).__name__}"
