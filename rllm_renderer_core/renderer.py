@@ -10,14 +10,15 @@ import logging
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .contract.bridging import BridgeGuard
 from .contract.ids import as_ids
+from .contract.marker_text import MarkerText
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
 from .contract.pairing import fill_history
 from .contract.parsing import ParseGuard
-from .contract.reserved import refuse_reserved, reserved_texts
 from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
 from .discovery import strict
 from .errors import BridgeDeclined, ContractError, RendererError, RenderError
@@ -44,8 +45,11 @@ class ResolvedRenderer:
         query: What it was made by: the tokenizer and the options.
     """
 
-    def __init__(self, backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, *, reserved: bool) -> None:
-        inner = backend.create(query, coverage)
+    def __init__(
+        self, backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, *, marker_text: str = "allow"
+    ) -> None:
+        text = MarkerText(marker_text, query.tokenizer)
+        inner = backend.create(replace(query, tokenizer=text.tokenizer), coverage)
         if not isinstance(inner, Renderer):
             raise ContractError(f"backend {backend.name!r} created a {type(inner).__name__}, which isn't a Renderer")
         self.resolution = resolution
@@ -55,20 +59,19 @@ class ResolvedRenderer:
         self.upstream = inner
         self.tokenizer = query.tokenizer
         self.query = query
-        self._made_of = (backend, query, coverage, resolution, reserved)
+        self._made_of = (backend, query, coverage, resolution, marker_text)
         self._lock = _lock_of(query.tokenizer)
         self._media = bool(getattr(inner, "supports_media", False))
         self._names_results = bool(getattr(inner, "wants_result_names", True))
-        self._reserved = reserved_texts(query.tokenizer) if reserved else ()
+        self._text = text
         with self._lock:
+            text.prove(lambda messages: inner.render_ids(messages, add_generation_prompt=True), f"{self.backend}:{self.name}")
             self._stops = frozenset(checked_ids(inner.get_stop_token_ids(), self.backend, "get_stop_token_ids"))
             stop_strings = getattr(inner, "get_stop_strings", None)
             self._stop_strings = checked_stop_strings(stop_strings() if callable(stop_strings) else [], self.backend)
         self._limit = id_limit(query.tokenizer)
-        self._parsing = ParseGuard(inner, f"{self.backend}:{self.name}", self._lock)
-        self._bridging = BridgeGuard(
-            inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, self._reserved
-        )
+        self._parsing = ParseGuard(inner, f"{self.backend}:{self.name}", self._lock, text)
+        self._bridging = BridgeGuard(inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text)
 
     def __repr__(self) -> str:
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
@@ -115,7 +118,7 @@ class ResolvedRenderer:
     ) -> tuple[list[dict[str, Any]], Any]:
         """The messages in normal form, and what the backend made of them."""
         prepared = self._prepared(messages)
-        declared = normalize_tools(tools)
+        declared = self._text.tools(normalize_tools(tools))
         try:
             with self._lock:
                 return prepared, getattr(self.upstream, method)(prepared, tools=declared, add_generation_prompt=opener)
@@ -130,8 +133,7 @@ class ResolvedRenderer:
         out = normalize_messages(messages)
         if not self._media:
             refuse_media(out, f"{self.backend}:{self.name}")
-        refuse_reserved(out, self._reserved)
-        return fill_history(out) if self._names_results else out
+        return self._text.messages(fill_history(out) if self._names_results else out)
 
     # Parsing and stops
 
@@ -205,8 +207,8 @@ class ResolvedRenderer:
             return out
 
 
-def _restore(backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, reserved: bool) -> ResolvedRenderer:
-    return ResolvedRenderer(backend, query, coverage, resolution, reserved=reserved)
+def _restore(backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, marker_text: str) -> ResolvedRenderer:
+    return ResolvedRenderer(backend, query, coverage, resolution, marker_text=marker_text)
 
 
 _locks: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()

@@ -26,7 +26,7 @@ DEFAULTS: Mapping[str, Any] = {
 CHOICES = {
     "thinking": (None, True, False),
     "thinking_retention": ("all", "tool_cycle"),
-    "marker_text": ("allow", "error"),
+    "marker_text": ("allow", "error", "literal"),
     "parity": ("warn", "error", "off"),
     "detect": (True, False),
 }
@@ -46,7 +46,8 @@ class Options(TypedDict, total=False):
         template_bridge: Let the chat-template backend bridge where an experiment proves the bridge.
         chat_template_kwargs: Variables of the model's template.
         image_processor: For vision renderers.
-        marker_text: ``"allow"`` renders control tokens written in message text as the template does; ``"error"`` refuses them.
+        marker_text: ``"allow"`` renders control tokens that message text spells as the template does; ``"error"`` refuses
+            such messages; ``"literal"`` tokenizes them as ordinary text.
         require_bridge: Refuse a winner that can't bridge.
         parity: Whether the winner is compared with the tokenizer's chat template, where there is one: ``"warn"`` says once
             where it differs, ``"error"`` raises a ``ParityError``, ``"off"`` compares nothing. No part of a ``Resolution``, as
@@ -65,7 +66,7 @@ class Options(TypedDict, total=False):
     template_bridge: bool
     chat_template_kwargs: Mapping[str, Any] | None
     image_processor: Any
-    marker_text: Literal["allow", "error"]
+    marker_text: Literal["allow", "error", "literal"]
     require_bridge: bool
     parity: Literal["warn", "error", "off"]
     detect: bool

@@ -147,9 +147,9 @@ def _created(selection: Selection, resolution: Resolution) -> ResolvedRenderer:
     for hint in resolution.hints:
         warn_once(f"{resolution.model}: {resolution.backend} serves it with less than could be: {hint}")
     registered, coverage = usable(selection)
-    reserved = selection.request.options["marker_text"] == "error"
+    marker_text = selection.request.options["marker_text"]
     try:
-        return ResolvedRenderer(registered.backend, selection.query, coverage, resolution, reserved=reserved)
+        return ResolvedRenderer(registered.backend, selection.query, coverage, resolution, marker_text=marker_text)
     except OptionError:
         raise
     except (Exception, SystemExit) as error:

@@ -57,7 +57,7 @@ def resolved(case: oracle.Case) -> ResolvedRenderer | None:
     if not isinstance(coverage, Coverage):
         return None
     resolution = Resolution(case.model, "tinker", case.renderer, "named", coverage.has_bridge)
-    return ResolvedRenderer(backend, query, coverage, resolution, reserved=False)
+    return ResolvedRenderer(backend, query, coverage, resolution)
 
 
 def cell(case: oracle.Case, renderer: ResolvedRenderer, shape: shapes.Shape, tools: Any, notes: dict[str, int]) -> str:

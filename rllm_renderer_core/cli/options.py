@@ -31,7 +31,9 @@ RESOLVE = {
         help="Variables of the chat template, as a JSON object.",
     ),
     "marker_text": click.option(
-        "--marker-text", type=click.Choice(["allow", "error"]), help="What becomes of control tokens in message text."
+        "--marker-text",
+        type=click.Choice(["allow", "error", "literal"]),
+        help="What becomes of control tokens in message text.",
     ),
     "require_bridge": click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
     "parity": click.option(

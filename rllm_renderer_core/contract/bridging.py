@@ -8,10 +8,10 @@ from typing import Any
 from ..errors import BridgeDeclined
 from ..plugin import Query
 from ..types import Message, RenderedTokens, Renderer, ToolCallStatus
+from .marker_text import MarkerText
 from .messages import has_media, normalize_messages, normalize_tools
 from .pairing import calls_of, fill_results, results_in, sampled_calls
 from .parsing import GENERATED_ID, ParseGuard
-from .reserved import refuse_reserved
 from .returned import checked_bridge
 
 QUERY_ROLES = frozenset({"user", "developer", "system"})
@@ -28,7 +28,7 @@ class BridgeGuard:
         lock: Held while ``upstream`` works.
         parsing: Parses completions where only that tells whether they are whole.
         stops: Ids at which sampling stops.
-        reserved: Texts that no new message may have in it.
+        text: What becomes of control tokens that message text spells.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class BridgeGuard:
         lock: Any,
         parsing: ParseGuard,
         stops: frozenset[int],
-        reserved: Sequence[str],
+        text: MarkerText,
     ) -> None:
         self._upstream, self._backend, self._name, self._lock = upstream, backend, name, lock
-        self._parsing, self._stops, self._reserved = parsing, stops, reserved
+        self._parsing, self._stops, self._text = parsing, stops, text
         self._media = bool(getattr(upstream, "supports_media", False))
         self._reasoning: tuple[int, int] | tuple[()] | None = getattr(upstream, "reasoning_ids", None)
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
@@ -72,6 +72,8 @@ class BridgeGuard:
             if previous is None:
                 previous = self._answered(prompt, sampled, new, declared)
             new = self._paired(sampled, new, declared, previous)
+        new, declared = self._text.messages(new), self._text.tools(declared)
+        previous = None if previous is None else self._text.messages([previous])[0]
         with self._lock:
             out = self._upstream.bridge_to_next_turn(
                 list(prompt), list(sampled), new, tools=declared, previous_message=previous
@@ -100,7 +102,6 @@ class BridgeGuard:
                 )
             if has_media(message) and not self._media:
                 raise BridgeDeclined(f"new message {index} carries media, and {self._backend}:{self._name} bridges text alone")
-        refuse_reserved(new, self._reserved)
         if sum(map(self._stops.__contains__, sampled)) > 1:
             raise BridgeDeclined("the completion has more than one stop")
 

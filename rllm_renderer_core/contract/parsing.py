@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import ToolError
 from ..types import ParsedResponse, Renderer, Termination, ToolCall
+from .marker_text import MarkerText
 from .messages import normalize_tools
 from .returned import checked_parsed
 
@@ -26,10 +27,11 @@ class ParseGuard:
         upstream: The backend's renderer.
         name: ``backend:renderer``, for what is logged.
         lock: Held while ``upstream`` parses.
+        text: What became of control tokens that message text spells.
     """
 
-    def __init__(self, upstream: Renderer, name: str, lock: Any) -> None:
-        self._upstream, self._name, self._lock = upstream, name, lock
+    def __init__(self, upstream: Renderer, name: str, lock: Any, text: MarkerText) -> None:
+        self._upstream, self._name, self._lock, self._text = upstream, name, lock, text
 
     def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed, each call with an id: the format's own, or one generated from the completion."""
@@ -53,7 +55,7 @@ class ParseGuard:
         try:
             with self._lock:
                 out = self._upstream.parse_response(ids, tools=declared, prompt_ids=prompt_ids)
-            return checked_parsed(out, self._name)
+            return self._text.parsed(checked_parsed(out, self._name))
         except (Exception, SystemExit) as error:
             return self.unreadable(error)
 

@@ -130,7 +130,7 @@ def template_renderer(query: Query) -> ResolvedRenderer:
     )
     coverage = Coverage(TEMPLATE_BACKEND, Match.FALLBACK, True, "the reference")
     resolution = Resolution(query.model, TEMPLATE_BACKEND, TEMPLATE_BACKEND, "fallback", True)
-    return ResolvedRenderer(ChatTemplateBackend(), query, coverage, resolution, reserved=False)
+    return ResolvedRenderer(ChatTemplateBackend(), query, coverage, resolution)
 
 
 def template_ids(query: Query) -> Ids:

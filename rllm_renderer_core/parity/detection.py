@@ -211,7 +211,7 @@ def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tri
             coverage.has_bridge,
             plugin=f"{registered.distribution} {registered.version}",
         )
-        renderer = ResolvedRenderer(backend, query, answer, resolution, reserved=False)
+        renderer = ResolvedRenderer(backend, query, answer, resolution)
     except (Exception, SystemExit) as error:
         return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=_first_line(error), seconds=clock() - start)
     report = parity(renderer, budget=budget)

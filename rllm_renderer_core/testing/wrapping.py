@@ -41,4 +41,4 @@ def wrap(
     query = Query("wrapped", tokenizer, thinking_retention=thinking_retention)
     coverage = backend.covers(query)
     resolution = Resolution("wrapped", backend.name, coverage.renderer, "named", True, reason=coverage.reason)
-    return ResolvedRenderer(backend, query, coverage, resolution, reserved=marker_text == "error")
+    return ResolvedRenderer(backend, query, coverage, resolution, marker_text=marker_text)

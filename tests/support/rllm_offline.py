@@ -57,7 +57,7 @@ class OurRenderer(ResolvedRenderer):
     def __init__(self) -> None:
         coverage = Coverage("mock", Match.EXACT, True, "a format of rLLM's tests")
         resolution = Resolution("mock-model", "mock", "mock", "exact", True)
-        super().__init__(MockBackend(), Query("mock-model"), coverage, resolution, reserved=False)
+        super().__init__(MockBackend(), Query("mock-model"), coverage, resolution)
 
 
 def load(name: str, *_: Any, **__: Any) -> Any:
