@@ -1,21 +1,23 @@
 # make demo   an episode on a real vocabulary, offline, without torch and transformers
 # make test   everything that the tests need, into venvs of their own, then all tests
 # make lint   ruff, mypy and which module may import which (import-linter)
+# make docs   the site of docs/ and the API reference, into build/site
 # make bench  the benchmark table
 PYTHON ?= python3
 JOBS ?= 2
 TORCH = torch==2.13.0
 DEMO = .venv-demo
 TEST = .venv-test
+DOCS = .venv-docs
 # The other end of tinker-cookbook's supported range: what the Fireworks cookbook pins.
 OLDEST = .venv-test-oldest
 PLUGINS = $(sort $(wildcard plugins/*))
 EDITABLE = -e .[cli,testing] $(foreach plugin,$(PLUGINS),-e $(plugin))
 PIP_FLAGS = --quiet --disable-pip-version-check
 BUILD = 'setuptools>=77' wheel
-SOURCES = $(wildcard requirements/*.txt pyproject.toml plugins/*/pyproject.toml)
+SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml)
 
-.PHONY: demo test test-oldest lint bench clean
+.PHONY: demo test test-oldest lint docs bench clean
 
 demo: $(DEMO)/.done
 	@$(DEMO)/bin/rllm-renderer demo
@@ -32,6 +34,9 @@ lint: $(TEST)/.done
 	$(TEST)/bin/mypy
 	$(TEST)/bin/lint-imports --no-logo --no-cache
 
+docs: $(DOCS)/.done
+	$(DOCS)/bin/mkdocs build --quiet --strict
+
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
 
@@ -39,6 +44,11 @@ $(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml
 	$(PYTHON) -m venv $(DEMO)
 	$(DEMO)/bin/pip install $(PIP_FLAGS) $(BUILD)
 	$(DEMO)/bin/pip install $(PIP_FLAGS) --no-build-isolation -e '.[demo]' -e plugins/rllm-renderer-prime
+	touch $@
+
+$(DOCS)/.done: requirements/docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install $(PIP_FLAGS) -r requirements/docs.txt
 	touch $@
 
 $(TEST)/.done: $(SOURCES)

@@ -51,7 +51,7 @@ class Coverage:
 
     Args:
         renderer: The backend's own name of the renderer, as ``resolve(renderer=...)`` takes it.
-        match: See :class:`Match`.
+        match: See ``Match``.
         has_bridge: Whether ``bridge_to_next_turn`` can return ids at all.
         reason: One line for the user: "listed in MODEL_RENDERER_MAP".
         data: Anything that ``create`` needs; must be picklable.

@@ -31,12 +31,12 @@ logger = logging.getLogger("rllm_renderer")
 
 
 class ResolvedRenderer:
-    """A renderer under the contract of :class:`Renderer`, with the record of how it was resolved.
+    """A renderer under the contract of ``Renderer``, with the record of how it was resolved.
 
     May be used by many threads at once and pickled to another process.
 
     Attributes:
-        resolution: See :class:`Resolution`.
+        resolution: See ``Resolution``.
         backend: Name of the backend.
         name: The backend's name of the renderer.
         has_bridge: Whether ``bridge_to_next_turn`` can return ids at all.
@@ -97,7 +97,7 @@ class ResolvedRenderer:
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
-        """Messages to ids with attribution; see :class:`Renderer`.
+        """Messages to ids with attribution; see ``Renderer``.
 
         Raises:
             MessageError, ToolError: The input can't be used; ``index`` tells which.
@@ -109,7 +109,7 @@ class ResolvedRenderer:
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
-        """Messages to ids; errors as in :meth:`render`."""
+        """Messages to ids; errors as in ``render``."""
         _, out = self._rendered("render_ids", messages, tools, add_generation_prompt)
         return list(checked_ids(out, self.backend, "render_ids"))
 
@@ -140,7 +140,7 @@ class ResolvedRenderer:
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        """Sampled ids, parsed; see :class:`Renderer`. Never raises. Calls of a format without ids get generated ones."""
+        """Sampled ids, parsed; see ``Renderer``. Never raises. Calls of a format without ids get generated ones."""
         try:
             ids = self.as_ids(token_ids, "token_ids")
             prompt = None if prompt_ids is None else self.as_ids(prompt_ids, "prompt_ids")
@@ -187,7 +187,7 @@ class ResolvedRenderer:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | BridgeDeclined:
-        """As :meth:`bridge_to_next_turn`, but a decline comes back as a :class:`BridgeDeclined` with its ``reason``."""
+        """As ``bridge_to_next_turn``, but a decline comes back as a ``BridgeDeclined`` with its ``reason``."""
         try:
             prompt = self.as_ids(previous_prompt_ids, "previous_prompt_ids")
             sampled = self.as_ids(previous_completion_ids, "previous_completion_ids")

@@ -53,7 +53,7 @@ class Options(TypedDict, total=False):
             where it differs, ``"error"`` raises a ``ParityError``, ``"off"`` compares nothing. No part of a ``Resolution``, as
             ids don't depend on it.
         detect: Where no backend covers the name, look for a renderer that gives the ids of the tokenizer's chat template.
-        pin: A :class:`Resolution`, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what
+        pin: A ``Resolution``, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what
             differs.
     """
 

@@ -24,7 +24,7 @@ class Resolution:
         model: The model's name as it was asked for.
         backend: Name of the backend, such as ``"prime"``.
         renderer: The backend's own name of the renderer, such as ``"qwen3"``.
-        match: How well it matches, by the name of the :class:`Match`, in lower case.
+        match: How well it matches, by the name of the ``Match``, in lower case.
         has_bridge: Whether bridges are possible at all.
         options: Options that differ from their defaults, as JSON values.
         plugin: Distribution and version of the plugin: ``"rllm-renderer-prime 0.1.0"``.
@@ -55,7 +55,7 @@ class Resolution:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Resolution:
-        """The inverse of :meth:`to_dict`.
+        """The inverse of ``to_dict``.
 
         Raises:
             PinMismatchError: The data has another schema, lacks a field or has one that isn't known.

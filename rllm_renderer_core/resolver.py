@@ -30,7 +30,7 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     Args:
         model: The model's name; ``None`` means the tokenizer's ``name_or_path``.
         tokenizer: The model's tokenizer, the only one used; loaded with transformers where it isn't passed.
-        options: See :class:`~rllm_renderer_core.request.Options`.
+        options: See ``Options``.
 
     Raises:
         NoBackendError: Nothing covers the model; or its subclasses ``NoBridgeError`` and ``BackendUnavailableError``.
@@ -53,7 +53,7 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
 
 
 def select_backend(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Resolution:
-    """The :class:`Resolution` that :func:`resolve` would come to by names, building no renderer and loading no tokenizer.
+    """The ``Resolution`` that ``resolve`` would come to by names, building no renderer and loading no tokenizer.
 
     Where no backend covers the name, ``resolve`` with a tokenizer may find more than this: see the option ``detect``.
     """

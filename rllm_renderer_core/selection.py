@@ -84,7 +84,7 @@ def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
 
 
 def best(registered: Iterable[Registered], query: Query) -> tuple[Answered | None, list[tuple[Registered, Unavailable]]]:
-    """The winner, and who would serve the model if it could; errors as :func:`select`.
+    """The winner, and who would serve the model if it could; errors as ``select``.
 
     A backend whose ``covers`` fails is like a plugin that can't be loaded: said, and the others go on.
     """

@@ -185,7 +185,7 @@ def _values(text: str) -> list[Any]:
 
 
 def _reads_as_json(text: str) -> bool:
-    """Whether a text is JSON but for numbers and keys that :func:`json_value` refuses; text in quotes isn't asked for."""
+    """Whether a text is JSON but for numbers and keys that ``json_value`` refuses; text in quotes isn't asked for."""
     try:
         value = json.loads(text, parse_int=_as_written, parse_float=_as_written, parse_constant=_as_written)
     except (ValueError, RecursionError):

@@ -15,7 +15,7 @@ from .ids import as_ids
 
 
 def checked_ids(out: Any, backend: str, what: str) -> list[int]:
-    """``out`` as a list of ``int``: arrays and tuples are converted; see :func:`.ids.as_ids`.
+    """``out`` as a list of ``int``: arrays and tuples are converted; see ``.ids.as_ids``.
 
     Raises:
         ContractError: They aren't ids; the message names ``backend`` and ``what`` was called.

@@ -1,6 +1,6 @@
 """Token parity: whether a renderer gives the ids that the tokenizer's chat template gives, probe by probe.
 
-The reference is any function from messages, tools and opener to ids; :func:`template_ids` is the one over the tokenizer's own
+The reference is any function from messages, tools and opener to ids; ``template_ids`` is the one over the tokenizer's own
 template, with the variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be
 shown.
 """

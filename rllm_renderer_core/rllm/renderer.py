@@ -130,7 +130,7 @@ class RllmRenderer:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | BridgeDeclined:
-        """As :meth:`bridge_to_next_turn`, with the reason of a decline."""
+        """As ``bridge_to_next_turn``, with the reason of a decline."""
         return self.resolved.try_bridge(
             previous_prompt_ids,
             previous_completion_ids,

@@ -106,7 +106,7 @@ def get_renderer(model: str | None, tokenizer: Any, **arguments: Any) -> RllmRen
 
 
 def describe(model: str | None, tokenizer: Any, **arguments: Any) -> str:
-    """``"prime:qwen3"``: source and name of what :func:`resolve` comes to."""
+    """``"prime:qwen3"``: source and name of what ``resolve`` comes to."""
     found = resolve(model, tokenizer, **arguments)
     return f"{found.source}:{found.name}"
 
@@ -126,10 +126,10 @@ def create_renderer(
         renderer: A family, or ``"auto"``.
         model: The model's name, where ``tokenizer.name_or_path`` isn't it.
         require_bridge: Refuse a renderer without a bridge, with every backend's verdict and what to do.
-        options: As for :func:`resolve`.
+        options: As for ``resolve``.
 
     Raises:
-        RendererError: As :func:`resolve`.
+        RendererError: As ``resolve``.
         OptionError: ``renderer`` isn't text.
     """
     if renderer is not None and not isinstance(renderer, str):
@@ -148,14 +148,14 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
         config: Anything with ``model`` and, where it has them, ``renderer_family``, ``renderer_name`` and ``renderer_pin`` (the
             path of a pin file), as attributes or keys; rLLM's ``GatewayConfig``.
         tokenizer: The served model's; loaded by ``config.model`` where it isn't passed.
-        pin: A :class:`Resolution`, its ``to_dict`` or the path of a file with that as JSON; else ``config.renderer_pin``, else
+        pin: A ``Resolution``, its ``to_dict`` or the path of a file with that as JSON; else ``config.renderer_pin``, else
             the file that ``RLLM_RENDERER_PIN`` names.
-        options: As for :func:`resolve`.
+        options: As for ``resolve``.
 
     Raises:
         PinMismatchError: What is pinned can't be reproduced here, before a tokenizer is loaded; or another model is served.
         NoBridgeError: No renderer with a bridge, with every backend's verdict and what to do.
-        RendererError: As :func:`resolve`.
+        RendererError: As ``resolve``.
     """
     served = _field(config, "model")
     pinned = read_pin(pin if pin is not None else _field(config, "renderer_pin"))
@@ -173,7 +173,7 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
 
 
 def read_pin(pin: Any) -> Resolution | None:
-    """A pin from a :class:`Resolution`, a mapping, the path of a JSON file, or ``None``: the file of ``RLLM_RENDERER_PIN``.
+    """A pin from a ``Resolution``, a mapping, the path of a JSON file, or ``None``: the file of ``RLLM_RENDERER_PIN``.
 
     Raises:
         PinMismatchError: The file isn't there or holds no pin.

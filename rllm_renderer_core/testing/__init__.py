@@ -1,8 +1,8 @@
 """For those who write plugins, and for the core's own tests. Needs ``pip install 'rllm-renderer-core[testing]'``.
 
-- :class:`RendererConformance`: subclass it, give it a ``renderer`` fixture, and pytest checks the whole contract.
-- :func:`wrap`: a bare renderer under the core's contract, without a plugin around it.
-- :func:`fake_distribution`: a plugin "installed" for the length of a ``with`` block, real metadata and all.
+- ``RendererConformance``: subclass it, give it a ``renderer`` fixture, and pytest checks the whole contract.
+- ``wrap``: a bare renderer under the core's contract, without a plugin around it.
+- ``fake_distribution``: a plugin "installed" for the length of a ``with`` block, real metadata and all.
 """
 
 import pytest

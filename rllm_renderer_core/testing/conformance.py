@@ -33,9 +33,9 @@ from .turns import CONVERSATIONS, TURNS, Conversation, Turn
 
 
 class RendererConformance(RenderingChecks, ParsingChecks, BridgingChecks):
-    """Checks a renderer against the contract of :class:`rllm_renderer_core.Renderer`.
+    """Checks a renderer against the contract of ``Renderer``.
 
-    Its attributes are those of :class:`Capabilities`.
+    Its attributes are those of ``Capabilities``.
     """
 
     @pytest.mark.parametrize("conversation", CONVERSATIONS, **by_name)

@@ -32,7 +32,7 @@ def wrap(
     """Put a renderer under the core's contract.
 
     Args:
-        renderer: Anything with the methods of :class:`rllm_renderer_core.Renderer`.
+        renderer: Anything with the methods of ``Renderer``.
         tokenizer: Its tokenizer, where it has one: tells the control tokens.
         thinking_retention: As for ``resolve``.
         marker_text: As for ``resolve``.

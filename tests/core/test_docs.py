@@ -9,10 +9,12 @@ import re
 import pytest
 
 from rllm_renderer_core import errors
+from rllm_renderer_core.distributions import REPOSITORY
 from rllm_renderer_core.plugin import Backend, HookSpec, Match
 from rllm_renderer_core.request import Options
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")])
 SOURCE = "".join(file.read_text(encoding="utf-8") for file in sorted(ROOT.glob("rllm_renderer_core/**/*.py")))
 VARIABLES = sorted(set(re.findall(r"RLLM_RENDERER_[A-Z]+", SOURCE)))
 ERRORS = [name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__]
@@ -46,6 +48,24 @@ def test_environment_variables_of_the_docs_exist(docs):
     plugins = "".join(file.read_text(encoding="utf-8") for file in ROOT.glob("plugins/**/*.py"))
     others = set(re.findall(r"RLLM_RENDERER_[A-Z]+", plugins))
     assert set(re.findall(r"RLLM_RENDERER_[A-Z]+", docs)) <= {*VARIABLES, *others}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_that_exist(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        place, _, heading = target.partition("#")
+        inside = re.fullmatch(rf"{re.escape(REPOSITORY)}(?:/(?:blob|tree)/main/(.*))?", place)
+        if inside is not None:
+            file = ROOT / (inside[1] or "README.md")
+        elif place.startswith("https://"):
+            continue
+        else:
+            file = page.parent / place if place else page
+        assert file.exists(), f"{page.name}: {target}"
+        if heading and heading != "readme":
+            titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert heading in anchors, f"{page.name}: {target}"
 
 
 def test_match_levels_are_in_the_docs(docs):

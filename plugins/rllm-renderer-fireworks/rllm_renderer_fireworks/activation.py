@@ -41,7 +41,7 @@ def factory(name: str) -> Factory:
 
 
 def factories(needed: str | None = None) -> Mapping[str, Factory]:
-    """All that the cookbook registers, by name. Errors as in :func:`factory`."""
+    """All that the cookbook registers, by name. Errors as in ``factory``."""
     found = cookbook.find()
     missing = found.lacks(needed or next(iter(sorted(found.names)), ""))
     if missing is not None:

@@ -49,7 +49,7 @@ class Cookbook:
     """What was found.
 
     Attributes:
-        state: See :class:`State`.
+        state: See ``State``.
         place: The file or folder of the package ``training``; empty where there is none.
         names: Names under which its sources register renderers.
         hidden: Whether the cookbook's distribution is installed although this isn't its package.

@@ -24,7 +24,7 @@ class PrimeRenderer:
         upstream: The renderer of the package ``renderers``.
         variant: Which member of the family it renders.
         supports_media: Whether image parts are carried: where a processor was given.
-        reasoning_ids: See :class:`rllm_renderer_core.Renderer`.
+        reasoning_ids: See ``Renderer``.
         wants_result_names: Whether results without ``name`` should get their call's. Kimi prints a name where there is one and
             the role where there is none, so that a name that the client didn't send would change the ids.
     """
@@ -81,7 +81,7 @@ class PrimeRenderer:
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> Ids:
-        """As :meth:`render`, the ids alone."""
+        """As ``render``, the ids alone."""
         self._refuse_messages(messages)
         numbered = self._rewritten(messages, self._in_render)
         ids: Ids = self.upstream.render_ids(

@@ -55,7 +55,7 @@ class CompletionParser:
     Args:
         upstream: The renderer.
         tokenizer: Its tokenizer.
-        format: See :class:`Format`.
+        format: See ``Format``.
     """
 
     def __init__(self, upstream: Any, tokenizer: Any, format: Format) -> None:
