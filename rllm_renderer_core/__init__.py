@@ -16,10 +16,22 @@ _HOME = {
     "discovery": ("plugins",),
     "metadata": ("PluginInfo",),
     "resolution": ("Resolution",),
-    "types": ("Renderer", "RenderedTokens", "ParsedResponse", "ToolCall", "ToolCallStatus", "ToolSpec", "Termination"),
+    "request": ("Options",),
+    "renderer": ("ResolvedRenderer",),
+    "types": (
+        "Message",
+        "Renderer",
+        "RenderedTokens",
+        "ParsedResponse",
+        "ToolCall",
+        "ToolCallStatus",
+        "ToolSpec",
+        "Termination",
+    ),
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "hookimpl"),
     "learned.seam": ("SeamBridge",),
     "training.rollout": ("Rollout",),
+    "training.segment": ("Decline", "Segment"),
     "errors": (
         "RendererError",
         "MessageError",
@@ -62,11 +74,16 @@ if TYPE_CHECKING:
     from .plugin import Query as Query
     from .plugin import Unavailable as Unavailable
     from .plugin import hookimpl as hookimpl
+    from .renderer import ResolvedRenderer as ResolvedRenderer
+    from .request import Options as Options
     from .resolution import Resolution as Resolution
     from .resolver import explain as explain
     from .resolver import resolve as resolve
     from .resolver import select_backend as select_backend
     from .training.rollout import Rollout as Rollout
+    from .training.segment import Decline as Decline
+    from .training.segment import Segment as Segment
+    from .types import Message as Message
     from .types import ParsedResponse as ParsedResponse
     from .types import RenderedTokens as RenderedTokens
     from .types import Renderer as Renderer

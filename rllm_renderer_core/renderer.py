@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from .contract.bridging import BridgeGuard
-from .contract.ids import as_ids
+from .contract.ids import IdsView, as_ids
 from .contract.marker_text import MarkerText
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
 from .contract.pairing import fill_history
 from .contract.parsing import ParseGuard
-from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
+from .contract.returned import BridgedTokens, checked_ids, checked_stop_strings, checked_tokens
 from .discovery import strict
 from .errors import BridgeDeclined, ContractError, RendererError, RenderError
 from .plugin import Backend, Coverage, Query
@@ -188,9 +188,32 @@ class ResolvedRenderer:
         previous_message: Message | None = None,
     ) -> RenderedTokens | BridgeDeclined:
         """As ``bridge_to_next_turn``, but a decline comes back as a ``BridgeDeclined`` with its ``reason``."""
+        out = self.try_continue(
+            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
+        )
+        if isinstance(out, BridgedTokens):
+            _ = out.token_ids  # put together now: the caller's list may change
+        return out
+
+    def try_continue(
+        self,
+        history: Sequence[int],
+        completion: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> BridgedTokens | BridgeDeclined:
+        """As :meth:`try_bridge`, for callers that want ``delta`` alone, what comes behind P + C.
+
+        A history that is an ``IdsView``, and a completion with it, are of ids that came through :meth:`as_ids` or
+        :meth:`render_ids` before: not checked again, and not copied for backends that take views, so that the cost doesn't
+        depend on the length of the history.
+        """
         try:
-            prompt = self.as_ids(previous_prompt_ids, "previous_prompt_ids")
-            sampled = self.as_ids(previous_completion_ids, "previous_completion_ids")
+            known = isinstance(history, IdsView)
+            prompt = history if isinstance(history, IdsView) else IdsView(self.as_ids(history, "previous_prompt_ids"))
+            sampled = list(completion) if known else self.as_ids(completion, "previous_completion_ids")
             return self._bridging.bridge(prompt, sampled, new_messages, tools, previous_message)
         except BridgeDeclined as declined:
             logger.info("%s:%s declined a bridge: %s", self.backend, self.name, declined.reason)

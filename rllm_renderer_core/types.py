@@ -201,9 +201,10 @@ class Renderer(Protocol):
 
     A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, the pair
     of ids that open and close reasoning, or ``()`` where the format has none (without it the core parses completions to know
-    whether they end inside reasoning); ``supports_media``, True where image parts are carried; ``wants_result_names``,
-    False where results without ``name`` must not get the name of their call (a format that shows a name only where one is
-    given).
+    whether they end inside reasoning); ``takes_views``, True where the previous prompt of a bridge may be a read-only sequence
+    in place of a list of its own, so that a long history isn't copied; ``supports_media``, True where image parts are carried;
+    ``wants_result_names``, False where results without ``name`` must not get the name of their call (a format that shows a
+    name only where one is given).
     """
 
     def render(

@@ -7,12 +7,13 @@ from typing import Any
 
 from ..errors import BridgeDeclined
 from ..plugin import Query
-from ..types import Message, RenderedTokens, Renderer, ToolCallStatus
+from ..types import Message, Renderer, ToolCallStatus
+from .ids import IdsView
 from .marker_text import MarkerText
 from .messages import has_media, normalize_messages, normalize_tools
 from .pairing import calls_of, fill_results, results_in, sampled_calls
 from .parsing import GENERATED_ID, ParseGuard
-from .returned import checked_bridge
+from .returned import BridgedTokens, checked_bridge
 
 QUERY_ROLES = frozenset({"user", "developer", "system"})
 """Roles that open a new query: where ``thinking_retention="tool_cycle"`` renders again."""
@@ -46,18 +47,19 @@ class BridgeGuard:
         self._parsing, self._stops, self._text = parsing, stops, text
         self._media = bool(getattr(upstream, "supports_media", False))
         self._reasoning: tuple[int, int] | tuple[()] | None = getattr(upstream, "reasoning_ids", None)
+        self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
         self._drops_old_reasoning = query.thinking_retention == "tool_cycle"
 
     def bridge(
         self,
-        prompt: list[int],
+        prompt: IdsView,
         sampled: list[int],
         new_messages: Sequence[Message],
         tools: Sequence[Any] | None,
         previous_message: Message | None,
-    ) -> RenderedTokens:
-        """The checked bridge.
+    ) -> BridgedTokens:
+        """The checked bridge, from ids that were checked when they came in.
 
         Raises:
             BridgeDeclined: With the reason.
@@ -74,15 +76,14 @@ class BridgeGuard:
             new = self._paired(sampled, new, declared, previous)
         new, declared = self._text.messages(new), self._text.tools(declared)
         previous = None if previous is None else self._text.messages([previous])[0]
+        given = prompt if self._takes_views else prompt.to_list()
         with self._lock:
-            out = self._upstream.bridge_to_next_turn(
-                list(prompt), list(sampled), new, tools=declared, previous_message=previous
-            )
+            out = self._upstream.bridge_to_next_turn(given, list(sampled), new, tools=declared, previous_message=previous)
         if out is None:
             raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
-        return checked_bridge(out, prompt, sampled, self._backend, messages=len(new))
+        return checked_bridge(out, prompt, given, sampled, self._backend, messages=len(new))
 
-    def _refuse_early(self, prompt: list[int], sampled: list[int], new: list[dict[str, Any]]) -> None:
+    def _refuse_early(self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]]) -> None:
         """Declines that need nothing of the format."""
         if not prompt:
             raise BridgeDeclined("the previous prompt is empty")
@@ -105,18 +106,18 @@ class BridgeGuard:
         if sum(map(self._stops.__contains__, sampled)) > 1:
             raise BridgeDeclined("the completion has more than one stop")
 
-    def _refuse_unfinished(self, prompt: list[int], sampled: list[int], tools: list[dict[str, Any]] | None) -> None:
+    def _refuse_unfinished(self, prompt: IdsView, sampled: list[int], tools: list[dict[str, Any]] | None) -> None:
         """Declines a completion that ends inside reasoning or inside a tool call."""
         stopped = not self._stops.isdisjoint(sampled)
         if stopped and self._reasoning is not None and not self._may_be_inside(prompt, sampled):
             return
-        parsed = self._parsing.parse_native(sampled, tools, prompt)
+        parsed = self._parsing.parse_native(sampled, tools, prompt.to_list())
         if not parsed.reasoning_complete:
             raise BridgeDeclined(f"the completion {'stopped' if stopped else 'was cut off'} inside reasoning")
         if not stopped and any(call.status is ToolCallStatus.UNCLOSED_BLOCK for call in parsed.tool_calls):
             raise BridgeDeclined("the completion was cut off inside a tool call")
 
-    def _may_be_inside(self, prompt: list[int], sampled: list[int]) -> bool:
+    def _may_be_inside(self, prompt: IdsView, sampled: list[int]) -> bool:
         """Whether the last reasoning marker opens: cheap, and right but for markers in the text of a message."""
         if not self._reasoning:
             return False
@@ -128,14 +129,14 @@ class BridgeGuard:
         return False
 
     def _answered(
-        self, prompt: list[int], sampled: list[int], new: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+        self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]], tools: list[dict[str, Any]] | None
     ) -> dict[str, Any] | None:
         """The sampled message, where the results carry the very ids that ``parse_response`` gave its calls: then it is certain
         which answers which, though the format has no ids."""
         given = [new[index].get("tool_call_id") for index in results_in(new)]
         if not all(isinstance(each, str) and each.startswith(GENERATED_ID) for each in given):
             return None
-        parsed = self._parsing.parse(sampled, tools, prompt)
+        parsed = self._parsing.parse(sampled, tools, prompt.to_list())
         if not parsed.tool_calls or any(call.status is not ToolCallStatus.OK for call in parsed.tool_calls):
             return None
         if not set(given) <= {call.id for call in parsed.tool_calls}:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import operator
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import islice
+from typing import Any, overload
 
 from ..errors import TokenIdError
 
@@ -19,7 +20,8 @@ LIMIT = 2**31
 
 
 def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> list[int]:
-    """The ids as a list of ``int``. A list of ``int`` is returned as it is, not copied: a history may be long.
+    """The ids as a list of ``int``. A list of ``int`` is returned as it is, not copied: a history may be long. An ``IdsView``
+    is of ids that came through here before: its list isn't checked again.
 
     Args:
         ids: Any iterable of whole numbers with an order.
@@ -29,6 +31,8 @@ def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> li
     Raises:
         TokenIdError: Text, a mapping, a nested list, or an entry that isn't an id of the vocabulary; ``index`` tells which.
     """
+    if type(ids) is IdsView:
+        return ids.to_list()
     if type(ids) is not list:
         ids = _listed(ids, what)
     limit = LIMIT if limit is None else limit
@@ -36,6 +40,43 @@ def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> li
         out: list[int] = ids
         return out
     return [_as_id(value, index, what, limit) for index, value in enumerate(ids)]
+
+
+class IdsView(Sequence[int]):
+    """The first ids of a list, read-only and not copied: a history as backends get it. Valid until the list changes there.
+
+    Args:
+        ids: The list.
+        size: How many of its ids are seen; all where left out.
+    """
+
+    __slots__ = ("_ids", "_size")
+
+    def __init__(self, ids: list[int], size: int | None = None) -> None:
+        self._ids, self._size = ids, len(ids) if size is None else size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[int]: ...
+    def __getitem__(self, at: int | slice) -> int | list[int]:
+        if isinstance(at, slice):
+            return self._ids[slice(*at.indices(self._size))] if (at.step or 1) > 0 else self.to_list()[at]
+        return self._ids[range(self._size)[at]]
+
+    def __iter__(self) -> Iterator[int]:
+        return islice(self._ids, self._size)
+
+    def to_list(self) -> list[int]:
+        """A copy, at the cost of copying a list."""
+        return self._ids[: self._size]
+
+    def equals(self, ids: list[int]) -> bool:
+        """Whether it has these ids; without a copy where it is over a whole list."""
+        return (self._ids if self._size == len(self._ids) else self.to_list()) == ids
 
 
 def _listed(ids: Any, what: str) -> list[Any]:

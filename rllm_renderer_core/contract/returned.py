@@ -6,12 +6,13 @@ of ids take no step of the interpreter for each id.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from ..errors import ContractError, TokenIdError
 from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
-from .ids import as_ids
+from .ids import IdsView, as_ids
 
 
 def checked_ids(out: Any, backend: str, what: str) -> list[int]:
@@ -77,63 +78,101 @@ def _check_attribution(indices: Any, mask: Any, backend: str, messages: int | No
 
 
 def checked_bridge(
-    out: Any, prompt: list[int], sampled: list[int], backend: str, *, messages: int | None = None
+    out: Any, prompt: IdsView, given: Sequence[int], sampled: list[int], backend: str, *, messages: int | None = None
 ) -> BridgedTokens:
     """A bridge that starts with the previous prompt and completion, id for id, and adds to them: the prefix guarantee.
+
+    Args:
+        out: What the backend returned.
+        prompt: The previous prompt.
+        given: What the backend got as the previous prompt: where ``out`` is a :class:`BridgedTokens` over that very object,
+            its ids start with it by construction, and nothing of it is copied or compared.
+        sampled: The completion.
+        backend: The backend's name.
+        messages: How many new messages there are.
 
     Raises:
         ContractError: It doesn't.
     """
     if not isinstance(out, RenderedTokens):
         raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of RenderedTokens")
-    if not isinstance(out.token_ids, list):  # an array, or nothing that could be compared
-        out.token_ids = checked_ids(out.token_ids, backend, "bridge_to_next_turn: token_ids")
+    whole: list[int] | None = None
+    if type(out) is BridgedTokens and out.history is given and out.completion == sampled:
+        delta, indices, mask = out.delta, out.delta_indices, out.delta_mask
+    else:
+        whole, delta = _compared(out, prompt, sampled, backend)
+        size = len(whole)
+        indices = None if out.message_indices is None else out.message_indices[size:]
+        mask = None if out.sampled_mask is None else out.sampled_mask[size:]
+    if not delta:
+        raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to P + C")
+    delta = checked_ids(delta, backend, "a bridge")
+    _check_attribution(indices, mask, backend, messages)
+    if whole is not None:
+        whole.extend(delta)
+    mask = [False] * len(delta) if mask is None else mask
+    return BridgedTokens(prompt, sampled, delta, indices, mask, out.multi_modal_data, whole=whole)
+
+
+def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend: str) -> tuple[list[int], list[int]]:
+    """P + C in a list of the backend's making, and what is behind; compared without a copy of the history."""
+    ids = out.token_ids
+    if not isinstance(ids, list):  # an array, or nothing that could be compared
+        out.token_ids = ids = checked_ids(ids, backend, "bridge_to_next_turn: token_ids")
     _check_lengths(out, backend)
-    ids, size = out.token_ids, len(prompt) + len(sampled)
     behind = ids[len(prompt) :]
-    del ids[len(prompt) :]  # compared without a copy of the history, and put back
-    starts_with_prompt = ids == prompt
+    del ids[len(prompt) :]
+    starts_with_prompt = prompt.equals(ids)
     if not starts_with_prompt or behind[: len(sampled)] != sampled:
         ids.extend(behind)
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with P + C")
     ids[:] = prompt  # what was compared equal may still be True for 1
     ids.extend(sampled)
-    added = behind[len(sampled) :]
-    if not added:
-        raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to P + C")
-    ids.extend(checked_ids(added, backend, "a bridge"))
-    indices = None if out.message_indices is None else out.message_indices[size:]
-    mask = [False] * (len(ids) - size) if out.sampled_mask is None else out.sampled_mask[size:]
-    _check_attribution(indices, mask, backend, messages)
-    return BridgedTokens(ids, size, indices, mask, out.multi_modal_data)
+    return ids, behind[len(sampled) :]
 
 
 class BridgedTokens(RenderedTokens):
-    """A bridge's tokens, whose attribution is put together when it is read: on a long history that costs as much as all else.
+    """A bridge's tokens, put together when they are read: on a long history that costs more than all else.
 
-    Over the previous prompt and completion, of ``known_from`` ids, the attribution is ``None``; nothing behind
-    them was sampled.
+    Over the previous prompt and completion the attribution is ``None``.
+
+    Attributes:
+        history: The previous prompt.
+        completion: What was sampled from it.
+        delta: What comes behind both, with its part of the attribution in ``delta_indices`` and ``delta_mask``.
     """
 
     def __init__(
-        self, token_ids: list[int], known_from: int, indices: list[Any] | None, mask: list[Any], multi_modal_data: Any
+        self,
+        history: Sequence[int],
+        completion: list[int],
+        delta: list[int],
+        delta_indices: list[int | None] | None = None,
+        delta_mask: list[bool | None] | None = None,
+        multi_modal_data: Any = None,
+        *,
+        whole: list[int] | None = None,
     ) -> None:
-        self.token_ids = token_ids
+        self.history, self.completion, self.delta = history, completion, delta
+        self.delta_indices, self.delta_mask = delta_indices, delta_mask
         self.multi_modal_data = multi_modal_data
-        self._known_from, self._indices, self._mask = known_from, indices, mask
+        if whole is not None:
+            self.__dict__["token_ids"] = whole
+
+    @cached_property
+    def token_ids(self) -> list[int]:  # type: ignore[override]
+        return [*self.history, *self.completion, *self.delta]
 
     @cached_property
     def message_indices(self) -> list[int | None] | None:  # type: ignore[override]
-        return None if self._indices is None else self._behind_history(self._indices)
+        return self._behind_history(self.delta_indices)
 
     @cached_property
     def sampled_mask(self) -> list[bool | None] | None:  # type: ignore[override]
-        return self._behind_history(self._mask)
+        return self._behind_history(self.delta_mask)
 
-    def _behind_history(self, values: list[Any]) -> list[Any]:
-        out: list[Any] = [None] * self._known_from
-        out.extend(values)
-        return out
+    def _behind_history(self, values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else [None] * (len(self.history) + len(self.completion)) + values
 
 
 def checked_stop_strings(out: Any, backend: str) -> list[str]:

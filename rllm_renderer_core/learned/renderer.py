@@ -25,6 +25,7 @@ class ChatTemplateRenderer:
     and the stops alone; what the model writes as tool calls stays in the content.
     """
 
+    takes_views = True
     wants_result_names = False  # a template gets the messages that serving would pass to it
 
     def __init__(self, tokenizer: Any, variables: dict[str, Any], *, bridge: bool) -> None:

@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..contract.pairing import Call, calls_of, certain_pairing, results_in
+from ..contract.returned import BridgedTokens
 from ..errors import BridgeDeclined
 from ..types import Message, RenderedTokens
 from .experiment import Experiments, NotSettled, Render, Seam
@@ -80,7 +81,7 @@ class SeamBridge:
         Raises:
             BridgeDeclined: With the reason, where the tail can't be proven.
         """
-        prompt, sampled = previous_prompt_ids, list(previous_completion_ids)
+        prompt, sampled = previous_prompt_ids, list(previous_completion_ids)  # the prompt may be long: it is never copied
         new = [dict(message) for message in new_messages]
         declared = None if not tools else list(tools)
         if not prompt or not new:
@@ -97,7 +98,7 @@ class SeamBridge:
                 fix="pass previous_message, if its content is empty",
             )
         delta = self._continue(sampled, seam, results=bool(results_in(new)))
-        return RenderedTokens([*prompt, *sampled, *delta])
+        return BridgedTokens(prompt, sampled, delta)
 
     def turn_ends(self) -> list[int]:
         """Stop ids, with the close that history shows where the tokenizer's own stops don't have it.

@@ -2,96 +2,42 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from ..contract.messages import normalize_messages
-from ..errors import BridgeDeclined, RolloutError
+from ..contract.ids import IdsView
+from ..contract.messages import normalize_messages, normalize_tools
+from ..errors import BridgeDeclined, RendererError, RolloutError
 from ..types import Message, ParsedResponse
+from .completions import as_logprobs, stripped_stop
+from .replies import Reply, answers_broken, bridged_over_broken
+from .segment import Decline, Segment
+from .state import RolloutState
+from .sync import compare
 
 
-@dataclass
-class Segment:
-    """One unbroken sequence of ids for a trainer.
+class Rollout(RolloutState):
+    """Cumulative token state of one conversation. Plain state, no I/O.
 
-    Attributes:
-        token_ids: Prompt and completions, in order.
-        sampled_mask: Same length; ``True`` for each id that was sampled in this segment, and for no other.
-        logprobs: Same length; the sampled ids' log-probabilities as recorded, ``None`` elsewhere.
-    """
+    ``begin`` once, then ``record`` and ``extend`` in turn; or ``sync`` and ``record`` where whole conversations come in.
+    Each sampled id is in exactly one segment with its mask set: where a bridge is declined, the conversation is rendered again
+    into a new segment, in which earlier completions aren't marked.
 
-    token_ids: list[int]
-    sampled_mask: list[bool] = field(default_factory=list)
-    logprobs: list[float | None] = field(default_factory=list)
-
-    def _extend(self, ids: list[int], *, sampled: bool, logprobs: Sequence[float | None] | None = None) -> None:
-        self.token_ids.extend(ids)
-        self.sampled_mask.extend([sampled] * len(ids))
-        self.logprobs.extend(logprobs if logprobs is not None else [None] * len(ids))
-
-
-@dataclass(frozen=True)
-class Decline:
-    """A turn that started a new segment: the number of turns recorded before it, and why the bridge was declined."""
-
-    turn: int
-    reason: str
-
-
-def as_logprobs(logprobs: Any, count: int) -> list[float | None]:
-    """Log-probabilities as ``float``, from a list or an array of NumPy or torch; ``None`` where one isn't known.
-
-    Raises:
-        RolloutError: One isn't a finite number, or there are more or fewer than ``count``.
-    """
-    to_list = getattr(logprobs, "tolist", None)
-    values = list(to_list() if callable(to_list) else logprobs)
-    if len(values) != count:
-        raise RolloutError(
-            f"{len(values)} logprobs for {count} sampled ids", fix="pass one for each id, None where it isn't known"
-        )
-    out: list[float | None] = []
-    for index, value in enumerate(values):
-        item = getattr(value, "tolist", None)  # a scalar of NumPy or torch
-        plain = item() if callable(item) else value
-        number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-        if plain is not None and not (number and math.isfinite(plain)):
-            raise RolloutError(f"logprob {index} is {plain!r}, not a finite number", fix="pass None where it isn't known")
-        out.append(None if plain is None else float(plain))
-    return out
-
-
-class Rollout:
-    """Cumulative token state of one conversation. Plain state, picklable, no I/O.
-
-    ``begin`` once, then ``record`` and ``extend`` in turn. Each sampled id is in exactly one segment with its mask set: where a
-    bridge is declined, the conversation is rendered again into a new segment, in which earlier completions aren't marked.
+    A pickle has neither renderer nor tokenizer: in the process that made it the rollout finds its renderer again, in another
+    one ``attach`` gives it one.
 
     Args:
         renderer: What ``resolve`` returned.
 
     Attributes:
-        messages: The conversation so far, with the assistant messages as parsed.
+        messages: The conversation so far in normal form, with the assistant messages as parsed.
+        tools: The declared tools in normal form.
         segments: What a trainer needs.
         declines: Where and why a new segment was started.
+        turns: How many completions were recorded.
     """
 
-    def __init__(self, renderer: Any) -> None:
-        self.renderer = renderer
-        self.tools: list[Any] | None = None
-        self.messages: list[dict[str, Any]] = []
-        self.segments: list[Segment] = []
-        self.declines: list[Decline] = []
-        self.turns = 0
-        self._prompt: list[int] = []
-        self._completion: list[int] | None = None
-
-    @property
-    def prompt_ids(self) -> list[int]:
-        """The prompt that the current turn is, or was, sampled from."""
-        return list(self._prompt)
+    # Turn by turn
 
     def begin(self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None) -> list[int]:
         """Render the opening messages.
@@ -108,58 +54,163 @@ class Rollout:
         opening = normalize_messages(messages)
         if not opening:
             raise RolloutError("begin needs at least one message")
-        tools = list(tools) if tools is not None else None
-        prompt = self.renderer.render_ids(opening, tools=tools, add_generation_prompt=True)
-        self.tools, self.messages = tools, opening
-        self._start_segment(prompt)
-        return list(prompt)
+        return self._render(opening, normalize_tools(tools))
 
-    def record(self, completion_ids: Sequence[int], logprobs: Sequence[float] | None = None) -> ParsedResponse:
-        """Take what was sampled from the current prompt, with its stop.
+    def record(
+        self,
+        completion_ids: Sequence[int],
+        logprobs: Sequence[float | None] | None = None,
+        *,
+        finish_reason: str | None = None,
+        stop_id: int | None = None,
+    ) -> ParsedResponse:
+        """Take what was sampled from the current prompt.
 
         Args:
-            completion_ids: The sampled ids, untouched.
-            logprobs: One for each id, where they are known.
+            completion_ids: The sampled ids, untouched: a list, a tuple, or an array of NumPy or torch.
+            logprobs: One for each id, ``None`` where one isn't known.
+            finish_reason: What the engine says. With ``"stop"`` (or ``"tool_calls"``) and no stop among the ids the engine
+                stripped it: it is put back, marked sampled, its log-probability ``None``, and ``Turn.restored_stop`` says so.
+                With ``"length"`` or ``"abort"`` a stop among the ids is an error. ``None`` puts nothing back.
+            stop_id: The stop at which the engine stopped, where it tells; needed where more than one would fit.
 
         Returns:
-            The completion, parsed; its message is part of ``messages`` now.
+            The completion, parsed; its message is part of ``messages`` now. Run its ``runnable`` calls alone.
+
+        Raises:
+            TokenIdError: ``completion_ids`` aren't ids of the vocabulary; ``index`` tells which entry.
+            RolloutError: Called out of order, or ids, ``logprobs`` and ``finish_reason`` contradict each other.
         """
-        if not self.segments or self._completion is not None:
+        if not self.segments or self._recorded:
             raise RolloutError("record needs a prompt that nothing was sampled from yet", fix="call begin or extend first")
         completion = list(self.renderer.as_ids(completion_ids, "completion_ids"))
         given = None if logprobs is None else as_logprobs(logprobs, len(completion))
-        parsed: ParsedResponse = self.renderer.parse_response(completion, tools=self.tools, prompt_ids=self._prompt)
-        self._completion = completion
-        self.segments[-1]._extend(completion, sampled=True, logprobs=given)
+        restored = None
+        if finish_reason is not None or stop_id is not None:
+            restored = stripped_stop(
+                self.renderer, self.messages, self.tools, self.prompt_ids, completion, finish_reason, stop_id
+            )
+        if restored is not None:
+            completion.append(restored)
+            given = None if given is None else [*given, None]
+        prompt = IdsView(self.segments[-1].token_ids, self._prompt_size)
+        parsed = self.renderer.parse_response(completion, tools=self.tools, prompt_ids=prompt)
+        self.segments[-1].add_sampled(completion, given, restored_stop=restored is not None)
+        self._replies[len(self.messages)] = Reply.of(parsed)
         self.messages.append(parsed.to_message())
         self.turns += 1
+        self._recorded = True
         return parsed
 
     def extend(self, new_messages: Sequence[Message]) -> list[int]:
         """Add what happened since: tool results, a user's answer.
 
+        Results may answer any call that ``record`` showed, OK or not; where the format can't show the answer to a call that
+        doesn't parse, the conversation is rendered again, with the reason in ``declines``. To answer a broken call in a way
+        that each format can show, send a user message that says what was wrong.
+
         Returns:
             The prompt ids to sample the next turn from: the previous prompt and completion, id for id, and the new messages; or
             the whole conversation rendered again, with the reason in ``declines``.
         """
-        if self._completion is None:
+        if not self._recorded:
             raise RolloutError("extend needs a recorded completion", fix="call record first")
         new = normalize_messages(new_messages)
-        out = self.renderer.try_bridge(
-            self._prompt, self._completion, new, tools=self.tools, previous_message=self.messages[-1]
+        segment = self.segments[-1]
+        history = IdsView(segment.token_ids, self._prompt_size)
+        out = bridged_over_broken(
+            self.renderer,
+            history,
+            segment.token_ids[self._prompt_size :],
+            new,
+            self.tools,
+            self.messages[-1],
+            self._replies.get(len(self.messages) - 1),
         )
         if isinstance(out, BridgeDeclined):
-            prompt = self.renderer.render_ids([*self.messages, *new], tools=self.tools, add_generation_prompt=True)
-            self.declines.append(Decline(self.turns, out.reason))
-            self._start_segment(prompt)
-        else:
-            prompt = out.token_ids
-            self.segments[-1]._extend(prompt[len(self._prompt) + len(self._completion) :], sampled=False)
+            return self._render([*self.messages, *new], self.tools, Decline(self.turns, out.reason))
+        segment.token_ids.extend(out)
         self.messages.extend(new)
-        self._prompt, self._completion = list(prompt), None
-        return list(prompt)
+        self._prompt_size, self._recorded = len(segment.token_ids), False
+        return list(segment.token_ids)
 
-    def _start_segment(self, prompt: list[int]) -> None:
-        self.segments.append(Segment([]))
-        self.segments[-1]._extend(prompt, sampled=False)
-        self._prompt = list(prompt)
+    # Whole conversations
+
+    def sync(self, messages: Sequence[Message], tools: Sequence[Any] | None = None) -> list[int]:
+        """Take the whole conversation, as an agent behind a chat client sends it at each turn, in place of what is new in it.
+
+        Where the list continues what was recorded, it is bridged as by ``extend``; messages are compared in normal form, and a
+        recorded assistant turn is known however the client wrote it back: spacing of arguments, ``None`` as content, reasoning
+        dropped, calls with other ids. Else a new segment begins, with the first difference as the reason in ``declines``.
+
+        Args:
+            messages: The whole conversation.
+            tools: As declared in this request; ``None`` means: as before.
+
+        Returns:
+            The prompt ids to sample the next turn from.
+        """
+        incoming = normalize_messages(messages)
+        if not self.segments:
+            return self.begin(incoming, tools=tools)
+        declared = self.tools if tools is None else normalize_tools(tools)
+        difference = None if declared == self.tools else "the declared tools changed"
+        new = incoming
+        if difference is None:
+            difference, new = compare(self.messages, self._replies, incoming)
+        if difference is None and not self._recorded:
+            if not new:
+                return self.prompt_ids  # the same request again
+            difference = "messages came before anything was sampled from the prompt"
+        if difference is None and not new:
+            difference = "there is no new message"
+        if difference is None:
+            return self.extend(new)
+        return self._render(incoming, declared, Decline(self.turns, difference))
+
+    def rewrite(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, reason: str = "rewritten on purpose"
+    ) -> list[int]:
+        """Go on from another history: a compacted one, an edited one, a sub-agent's summary. A new segment begins.
+
+        What was sampled before stays where it is and is trained there, once: in the new segment nothing of the history is
+        marked as sampled.
+
+        Args:
+            messages: The whole conversation to go on from.
+            tools: ``None`` means: as before.
+            reason: What ``declines`` shall say.
+
+        Returns:
+            The prompt ids to sample the next turn from.
+        """
+        if not self.segments:
+            raise RolloutError("rewrite needs a conversation", fix="call begin first")
+        history = normalize_messages(messages)
+        if not history:
+            raise RolloutError("rewrite needs at least one message")
+        declared = self.tools if tools is None else normalize_tools(tools)
+        return self._render(history, declared, Decline(self.turns, reason, on_purpose=True))
+
+    def _render(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, decline: Decline | None = None
+    ) -> list[int]:
+        """A new segment from a whole conversation; what fails changes nothing."""
+        try:
+            prompt = self.renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
+        except RendererError as error:
+            if decline is None or not answers_broken(self._replies.get(len(self.messages) - 1), messages[len(self.messages) :]):
+                raise
+            raise RolloutError(
+                f"a result answers a call that doesn't parse, which can neither be bridged ({decline.reason}) nor rendered: "
+                f"{str(error).splitlines()[0]}",
+                fix="answer it with a user message that says what was wrong",
+            ) from error
+        if decline is not None:
+            self.declines.append(decline)
+        kept = len(self.messages) if messages[: len(self.messages)] == self.messages else 0
+        self._replies = {index: reply for index, reply in self._replies.items() if index < kept}
+        self.tools, self.messages = tools, messages
+        self.segments.append(Segment(prompt))
+        self._prompt_size, self._recorded = len(prompt), False
+        return list(prompt)

@@ -33,6 +33,8 @@ class TinkerRenderer:
         corrections: The table of differences from official templates; others bring their own.
     """
 
+    takes_views = True
+
     def __init__(self, upstream: Any, name: str, tokenizer: Any, *, corrections: Sequence[Correction] = CORRECTIONS) -> None:
         self.upstream = upstream
         self.name = name
