@@ -55,6 +55,7 @@ class Coverage:
         has_bridge: Whether ``bridge_to_next_turn`` can return ids at all.
         reason: One line for the user: "listed in MODEL_RENDERER_MAP".
         data: Anything that ``create`` needs; must be picklable.
+        dated: Whether its ids show the day: then it writes ``Query.date`` and asks no clock, and a ``Resolution`` records it.
     """
 
     renderer: str
@@ -62,6 +63,7 @@ class Coverage:
     has_bridge: bool
     reason: str
     data: Any = None
+    dated: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class Query:
         chat_template_kwargs: Extra keywords of the model's template.
         image_processor: The processor that vision renderers need.
         template_bridge: Whether the chat-template backend may prove bridges with the seam.
+        date: The day that a renderer writes where its format shows one, ``YYYY-MM-DD``; never the clock's.
     """
 
     model: str
@@ -99,6 +102,7 @@ class Query:
     image_processor: Any = None
     template_bridge: bool = False
     backend: str | None = None
+    date: str = ""
 
 
 class Backend:

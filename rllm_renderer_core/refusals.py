@@ -55,6 +55,14 @@ def usable(selection: Selection, *, early: bool = False) -> Answered:
             backend=registered.backend.name,
         )
     request = selection.request
+    if request.options["date"] is not None and not coverage.dated and selection.query.tokenizer is not None:
+        raise OptionError(
+            f"backend {registered.backend.name!r} can't honour date={request.options['date']!r}: "
+            f"{coverage.renderer!r} shows no date",
+            fix="leave date out",
+            option="date",
+            backend=registered.backend.name,
+        )
     if request.require_bridge and not coverage.has_bridge and not (early and selection.fallback and request.detect):
         raise _no_bridge(selection, registered.backend.name, coverage.renderer)
     return selection.winner

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from .contract.bridging import BridgeGuard
+from .contract.dropped import DropCheck, Dropped
 from .contract.ids import IdsView, as_ids
 from .contract.marker_text import MarkerText
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
@@ -72,6 +73,10 @@ class ResolvedRenderer:
         self._limit = id_limit(query.tokenizer)
         self._parsing = ParseGuard(inner, f"{self.backend}:{self.name}", self._lock, text)
         self._bridging = BridgeGuard(inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text)
+        decode = getattr(query.tokenizer, "decode", None)
+        self._dropping = DropCheck(
+            inner.render_ids, decode, f"{self.backend}:{self.name}", self._lock, resolution.options.get("dropped", "error")
+        )
 
     def __repr__(self) -> str:
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
@@ -103,31 +108,40 @@ class ResolvedRenderer:
             MessageError, ToolError: The input can't be used; ``index`` tells which.
             RenderError: The backend's upstream refuses it.
         """
-        prepared, out = self._rendered("render", messages, tools, add_generation_prompt)
-        return checked_tokens(out, self.backend, messages=len(prepared))
+        out: RenderedTokens = self._rendered("render", messages, tools, add_generation_prompt)
+        return out
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         """Messages to ids; errors as in ``render``."""
-        _, out = self._rendered("render_ids", messages, tools, add_generation_prompt)
-        return list(checked_ids(out, self.backend, "render_ids"))
+        return list(self._rendered("render_ids", messages, tools, add_generation_prompt))
 
-    def _rendered(
-        self, method: str, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool
-    ) -> tuple[list[dict[str, Any]], Any]:
-        """The messages in normal form, and what the backend made of them."""
+    def dropped(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> tuple[Dropped, ...]:
+        """What a render of these messages leaves out; always empty where ``dropped="error"`` lets it pass."""
+        return self._dropping.dropped(self._prepared(messages), self._text.tools(normalize_tools(tools)), add_generation_prompt)
+
+    def _rendered(self, method: str, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool) -> Any:
+        """What the backend made of the messages, checked: nothing of them is dropped."""
         prepared = self._prepared(messages)
         declared = self._text.tools(normalize_tools(tools))
         try:
             with self._lock:
-                return prepared, getattr(self.upstream, method)(prepared, tools=declared, add_generation_prompt=opener)
+                out = getattr(self.upstream, method)(prepared, tools=declared, add_generation_prompt=opener)
         except RendererError:
             raise
         except (Exception, SystemExit) as error:
             raise RenderError(
                 f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}"
             ) from error
+        if method == "render":
+            out = checked_tokens(out, self.backend, messages=len(prepared))
+        else:
+            out = checked_ids(out, self.backend, "render_ids")
+        self._dropping.check(prepared, declared, opener)
+        return out
 
     def _prepared(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         out = normalize_messages(messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ DEFAULTS: Mapping[str, Any] = {
     "chat_template_kwargs": None,
     "image_processor": None,
     "marker_text": "allow",
+    "dropped": "error",
+    "date": None,
 }
 """Options that ids may depend on, with their defaults: those that a ``Resolution`` records."""
 
@@ -27,7 +30,8 @@ CHOICES = {
     "thinking": (None, True, False),
     "thinking_retention": ("all", "tool_cycle"),
     "marker_text": ("allow", "error", "literal"),
-    "parity": ("warn", "error", "off"),
+    "dropped": ("error", "warn"),
+    "parity": ("prefer", "warn", "error", "off"),
     "detect": (True, False),
 }
 
@@ -48,10 +52,15 @@ class Options(TypedDict, total=False):
         image_processor: For vision renderers.
         marker_text: ``"allow"`` renders control tokens that message text spells as the template does; ``"error"`` refuses
             such messages; ``"literal"`` tokenizes them as ordinary text.
+        dropped: ``"error"`` refuses messages, calls and tool declarations that the format leaves out; ``"warn"`` says it
+            once and renders without them, as the model's template does. ``Rollout`` never goes on without a message.
+        date: The day that formats with a date show (gpt-oss, Llama 3), as ``YYYY-MM-DD`` or a ``datetime.date``; by default
+            the day of ``resolve``. Recorded where it shows, so that a pin holds it.
         require_bridge: Refuse a winner that can't bridge.
-        parity: Whether the winner is compared with the tokenizer's chat template, where there is one: ``"warn"`` says once
-            where it differs, ``"error"`` raises a ``ParityError``, ``"off"`` compares nothing. No part of a ``Resolution``, as
-            ids don't depend on it.
+        parity: What becomes of a winner that differs from the tokenizer's chat template, where there is one: under
+            ``"prefer"`` one that won by name gives way to an installed renderer that is equal on every probe and turn shape,
+            where there is one, and ``"warn"`` says once where it differs; ``"error"`` raises a ``ParityError``; ``"off"``
+            compares nothing. No part of a ``Resolution``, which says what came of it.
         detect: Where no backend covers the name, look for a renderer that gives the ids of the tokenizer's chat template.
         pin: A ``Resolution``, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what
             differs.
@@ -67,8 +76,10 @@ class Options(TypedDict, total=False):
     chat_template_kwargs: Mapping[str, Any] | None
     image_processor: Any
     marker_text: Literal["allow", "error", "literal"]
+    dropped: Literal["error", "warn"]
+    date: str | datetime.date | None
     require_bridge: bool
-    parity: Literal["warn", "error", "off"]
+    parity: Literal["prefer", "warn", "error", "off"]
     detect: bool
     pin: Resolution | Mapping[str, Any] | None
 
@@ -84,7 +95,7 @@ class Request:
     options: Mapping[str, Any]
     require_bridge: bool
     pin: Resolution | None = None
-    parity: str = "warn"
+    parity: str = "prefer"
     detect: bool = True
 
     @classmethod
@@ -108,7 +119,8 @@ class Request:
             raise OptionError(f"{' and '.join(asked)} name a renderer twice", fix="pass one of them", option=next(iter(asked)))
         spelling, renderer = next(iter(asked.items()), ("renderer", None))
         options = {name: given.get(name, default) for name, default in DEFAULTS.items()}
-        how = {"parity": given.get("parity", "warn"), "detect": given.get("detect", True)}
+        options["date"] = _day(options["date"])
+        how = {"parity": given.get("parity", "prefer"), "detect": given.get("detect", True)}
         for name, choices in CHOICES.items():
             value = {**options, **how}[name]
             if value not in choices:
@@ -126,7 +138,8 @@ class Request:
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""
-        wanted = {name: value for name, value in self.options.items() if name != "marker_text"}
+        wanted = {name: value for name, value in self.options.items() if name not in ("marker_text", "dropped")}
+        wanted["date"] = wanted["date"] or datetime.date.today().isoformat()
         wanted["chat_template_kwargs"] = dict(wanted["chat_template_kwargs"] or {})
         return Query(self.model, tokenizer, self.renderer, backend=self.backend, **wanted)
 
@@ -135,6 +148,20 @@ class Request:
         if self.backend is not None and registered.backend.name != self.backend:
             return False
         return self.spelling == "renderer" or self.spelling in registered.backend.spellings
+
+
+def _day(value: Any) -> str | None:
+    """The day as ``YYYY-MM-DD``.
+
+    Raises:
+        OptionError: It is none.
+    """
+    if value is None:
+        return None
+    try:
+        return datetime.date.fromisoformat(value if isinstance(value, str) else value.strftime("%Y-%m-%d")).isoformat()
+    except (AttributeError, TypeError, ValueError):
+        raise OptionError(f"date must be a day as 'YYYY-MM-DD', not {value!r}", option="date") from None
 
 
 def refused_option(backend: Backend, query: Query, coverage: Coverage) -> tuple[str, Any] | None:

@@ -46,18 +46,25 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         usable(_selected(request, None), early=True)  # what fails by names alone fails before anything is loaded
         tokenizer = load_tokenizer(request.model)
     selection = _detected(_selected(request, tokenizer))
-    resolution = _recorded(selection)
-    renderer = _created(selection, resolution)
-    _check(renderer, selection)
+    renderer = _created(selection)
+    proven = _preferred(renderer, selection)
+    if proven is not None:
+        renderer = _created(proven)
+    else:
+        _check(renderer, selection)
+    _warn(renderer.resolution)
     return renderer
 
 
 def select_backend(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Resolution:
     """The ``Resolution`` that ``resolve`` would come to by names, building no renderer and loading no tokenizer.
 
-    Where no backend covers the name, ``resolve`` with a tokenizer may find more than this: see the option ``detect``.
+    Where no backend covers the name, or the renderer by that name differs from the tokenizer's chat template, ``resolve`` with
+    a tokenizer may find more than this: see the options ``detect`` and ``parity``.
     """
-    return _recorded(_selected(Request.make(model, tokenizer, options), tokenizer))
+    resolution = _recorded(_selected(Request.make(model, tokenizer, options), tokenizer))
+    _warn(resolution)
+    return resolution
 
 
 def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Explanation:
@@ -67,6 +74,9 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     detected = None
     try:
         selection = _detected(_selected(request, tokenizer))
+        winner = usable(selection)[0].backend.name
+        if selection.by_name and _comparable(selection):
+            selection = _preferred(_created(selection), selection) or selection
         registered, coverage = usable(selection)
         winner = registered.backend.name
         detected = coverage if coverage.match is Match.PARITY else None
@@ -100,6 +110,8 @@ def _recorded(selection: Selection) -> Resolution:
     backend, request, installed = registered.backend, selection.request, selection.installed
     upstream = {name: installed_version(name) or "not installed" for name in backend.upstream}
     hints = [f"{each.backend.name}: {answer.reason}; {answer.fix}" for each, answer in selection.unavailable]
+    if coverage.match is Match.PARITY and coverage.has_bridge:
+        hints = []  # proven, with a bridge: nothing would serve it better
     if coverage.match is Match.FALLBACK and selection.note:
         hints.append(selection.note)
     if coverage.match is Match.FALLBACK and request.backend is None:
@@ -113,7 +125,7 @@ def _recorded(selection: Selection) -> Resolution:
         renderer=coverage.renderer,
         match=coverage.match.name.lower(),
         has_bridge=coverage.has_bridge,
-        options=recorded(request.options),
+        options=recorded({**request.options, "date": selection.query.date if coverage.dated else None}),
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream=upstream,
@@ -137,16 +149,21 @@ def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
     return resolution
 
 
-def _created(selection: Selection, resolution: Resolution) -> ResolvedRenderer:
+def _warn(resolution: Resolution) -> None:
+    """Say once what would serve the model better."""
+    for hint in resolution.hints:
+        warn_once(f"{resolution.model}: {resolution.backend} serves it with less than could be: {hint}")
+
+
+def _created(selection: Selection) -> ResolvedRenderer:
     """The winner's renderer.
 
     Raises:
         CreateError: It can't be built.
         RendererError: As the backend's ``create``.
     """
-    for hint in resolution.hints:
-        warn_once(f"{resolution.model}: {resolution.backend} serves it with less than could be: {hint}")
     registered, coverage = usable(selection)
+    resolution = _recorded(selection)
     marker_text = selection.request.options["marker_text"]
     try:
         return ResolvedRenderer(registered.backend, selection.query, coverage, resolution, marker_text=marker_text)
@@ -179,12 +196,33 @@ def _create_error(selection: Selection, error: BaseException) -> RendererError:
     )
 
 
-def _check(renderer: ResolvedRenderer, selection: Selection) -> None:
-    """Compare it with its tokenizer's chat template, where that isn't how it was found."""
+def _comparable(selection: Selection) -> bool:
+    """Whether the winner is to be compared with the tokenizer's chat template, where that isn't how it was found."""
+    registered, coverage = usable(selection)
+    by_template = registered.backend.name == TEMPLATE_BACKEND or coverage.match is Match.PARITY
+    tokenizer = selection.query.tokenizer
+    wanted = selection.request.parity != "off" and not by_template and tokenizer is not None
+    return wanted and chat_template(tokenizer) is not None
+
+
+def _preferred(renderer: ResolvedRenderer, selection: Selection) -> Selection | None:
+    """The selection of a renderer that the chat template proves, where it disproves one that won by name."""
     request = selection.request
-    by_template = renderer.backend == TEMPLATE_BACKEND or renderer.resolution.match == Match.PARITY.name.lower()
-    if request.parity == "off" or by_template or chat_template(renderer.tokenizer) is None:
+    if request.parity != "prefer" or not selection.by_name or not _comparable(selection):
+        return None
+    from .parity.enforcement import preferred
+
+    found = preferred(renderer, selection.query, selection.addressed, need_bridge=request.require_bridge)
+    if found is None:
+        return None
+    tried, why = found
+    return selection.detected(tried.registered, tried.coverage, why)
+
+
+def _check(renderer: ResolvedRenderer, selection: Selection) -> None:
+    """Say where it differs from its tokenizer's chat template."""
+    if not _comparable(selection):
         return
     from .parity.enforcement import enforce
 
-    enforce(renderer, selection.query, request.parity, selection.installed.registered)
+    enforce(renderer, selection.query, selection.request.parity, selection.installed.registered)

@@ -61,6 +61,12 @@ class Selection:
         winner = registered, replace(coverage, reason=note)
         return replace(self, winner=winner, query=replace(self.query, renderer=coverage.renderer), note=note)
 
+    @property
+    def by_name(self) -> bool:
+        """Whether a backend's own rules on the model's name chose, and nothing that the user forced or pinned."""
+        named = self.request.renderer is not None or self.request.pin is not None
+        return not named and self.winner is not None and self.winner[1].match in (Match.FAMILY, Match.EXACT)
+
     def following(self) -> Registered | None:
         """The backend that would come next, if the winner weren't there."""
         others = [each for each in self.installed.registered if self.winner is None or each is not self.winner[0]]

@@ -37,7 +37,7 @@ RESOLVE = {
     ),
     "require_bridge": click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
     "parity": click.option(
-        "--parity", type=click.Choice(["warn", "error", "off"]), help="What a difference from the chat template is."
+        "--parity", type=click.Choice(["prefer", "warn", "error", "off"]), help="What a difference from the chat template is."
     ),
     "detect": click.option(
         "--detect/--no-detect", default=None, help="Look for the renderer by the chat template where no name is listed."

@@ -6,6 +6,7 @@ prove them call by call. It registers through the same hook as any plugin.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from ..errors import OptionError
 from ..plugin import TEMPLATE_BACKEND, Backend, Coverage, Match, Query, Unavailable, hookimpl
 from ..vocabulary import chat_template
 from .renderer import BRIDGE_FIX, ChatTemplateRenderer
+
+CLOCK = "strftime_now"
+"""The function by which templates print today's date; here it prints the day of ``Query.date``."""
 
 THINKING_VARIABLES = ("enable_thinking", "thinking")
 
@@ -37,10 +41,14 @@ class ChatTemplateBackend(Backend):
         reason = "the tokenizer's chat template" if query.tokenizer is not None else "if its tokenizer has a chat template"
         bridge = "bridges proven by experiment" if query.template_bridge else f"no bridge ({BRIDGE_FIX})"
         match = Match.FALLBACK if query.renderer is None else Match.NAMED
-        return Coverage(TEMPLATE_BACKEND, match, query.template_bridge, f"{reason}; {bridge}")
+        dated = CLOCK in (chat_template(query.tokenizer) or "")
+        return Coverage(TEMPLATE_BACKEND, match, query.template_bridge, f"{reason}; {bridge}", dated=dated)
 
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
-        return ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=coverage.has_bridge)
+        variables = _template_variables(query)
+        if CLOCK in (chat_template(query.tokenizer) or ""):
+            variables[CLOCK] = datetime.date.fromisoformat(query.date).strftime
+        return ChatTemplateRenderer(query.tokenizer, variables, bridge=coverage.has_bridge)
 
     def renderer_names(self) -> Sequence[str]:
         return (TEMPLATE_BACKEND,)

@@ -7,7 +7,6 @@ shown.
 
 from __future__ import annotations
 
-import datetime
 import json
 import time
 import weakref
@@ -127,6 +126,7 @@ def template_renderer(query: Query) -> ResolvedRenderer:
         thinking_retention=query.thinking_retention,
         chat_template_kwargs=query.chat_template_kwargs,
         template_bridge=True,
+        date=query.date,
     )
     coverage = Coverage(TEMPLATE_BACKEND, Match.FALLBACK, True, "the reference")
     resolution = Resolution(query.model, TEMPLATE_BACKEND, TEMPLATE_BACKEND, "fallback", True)
@@ -187,14 +187,13 @@ _memory: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Any]]] = weakref.Wea
 def remembered(query: Query, what: str) -> dict[Any, Any]:
     """A dict that lives as long as the tokenizer, for this template, these added tokens and these options."""
     template = chat_template(query.tokenizer) or ""
-    today = datetime.date.today() if "strftime_now" in template else None
     options = json.dumps(
         [query.thinking, dict(query.chat_template_kwargs), query.thinking_retention, type(query.image_processor).__name__],
         sort_keys=True,
         default=repr,
     )
     try:
-        key = (what, template, tuple(added_tokens(query.tokenizer).items()), options, today)
+        key = (what, template, tuple(added_tokens(query.tokenizer).items()), options, query.date)
         return _memory.setdefault(query.tokenizer, {}).setdefault(key, {})
     except TypeError:  # a tokenizer that can't be referred to weakly: nothing is remembered
         return {}

@@ -1,4 +1,9 @@
-"""What ``resolve(parity=...)`` makes of a parity report: nothing, one warning, or an error."""
+"""What ``resolve(parity=...)`` makes of a parity report: nothing, one warning, an error, or another renderer.
+
+A name says what a model is called; its tokenizer's chat template says what it is. Under ``"prefer"`` a renderer that won by
+name and differs from the template gives way to the first installed one, in order of priority, that is equal on every probe and
+turn shape. The search costs something only where the winner differs.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,9 @@ from ..discovery import Registered, warn_once
 from ..errors import OptionError, ParityError
 from ..plugin import Query
 from ..renderer import ResolvedRenderer
-from .comparison import Budget, parity
+from .comparison import Budget, parity, template_renderer
 from .detection import Tried, try_all
+from .probes import PROBES
 from .report import Outcome, ParityReport, describe
 
 logger = logging.getLogger("rllm_renderer")
@@ -26,7 +32,7 @@ def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Seq
     Args:
         renderer: What was resolved.
         query: What it was resolved by.
-        mode: ``"warn"`` or ``"error"``.
+        mode: ``"prefer"``, ``"warn"`` or ``"error"``.
         registered: Backends among which to look for a renderer that doesn't differ; those of lower priority aren't asked,
             so that what they wrap isn't imported for a warning.
 
@@ -56,6 +62,47 @@ def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Seq
             f"{renderer.resolution.model}: {report.renderer} can't be compared with the chat template, which refuses every "
             f"probe: {report.results[0].reason}"
         )
+
+
+def preferred(
+    renderer: ResolvedRenderer, query: Query, registered: Sequence[Registered], *, need_bridge: bool = False
+) -> tuple[Tried, str] | None:
+    """Who serves the model in place of a renderer that won by name and that the tokenizer's chat template disproves.
+
+    Args:
+        renderer: What won.
+        query: What it won by.
+        registered: Backends among which to look, in any order.
+        need_bridge: Whether only renderers with a bridge come into question.
+
+    Returns:
+        The first of them, in order of priority, that gives the template's ids on every probe and turn shape, and why it is
+        taken; ``None`` where the winner is as the template is, or nobody is.
+    """
+    budget = Budget()
+    try:
+        report = parity(renderer, budget=budget)
+    except OptionError:
+        return None
+    if not report.complete or not (report.differences or _refuses_shown_tools(report, query)):
+        return None
+    mine = f"{renderer.backend}:{renderer.name}"
+    for each in sorted(registered, key=lambda one: (-one.backend.priority, one.plugin, one.order)):
+        for tried in try_all(each, query, budget):
+            if tried.passed and tried.name != mine and (tried.coverage.has_bridge or not need_bridge):
+                assert tried.report is not None
+                return tried, f"{tried.report.summary()}, where {mine}, {renderer.resolution.reason}, is {report.summary()}"
+    return None
+
+
+def _refuses_shown_tools(report: ParityReport, query: Query) -> bool:
+    """Whether the renderer refuses tools that the template shows; a template that drops them shows none."""
+    refused = {each.probe for each in report.having(Outcome.RENDERER_REFUSES) if "tools" in each.tags}
+    probe = next((probe for probe in PROBES if probe.name in refused and probe.tools), None)
+    if probe is None:
+        return False
+    dropped = template_renderer(query).dropped(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+    return not any(each.what == "tool" for each in dropped)
 
 
 def _said(renderer: ResolvedRenderer, report: ParityReport, other: tuple[Tried, bool] | None) -> tuple[str, str]:

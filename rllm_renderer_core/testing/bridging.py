@@ -18,7 +18,8 @@ class BridgingChecks(Capabilities):
     """Checks of ``bridge_to_next_turn``: P + C and more, or a decline."""
 
     def test_it_bridges(self, resolved: ResolvedRenderer) -> None:
-        turn = next(turn for turn in TURNS if turn.needs == (("tools",) if self.tools else ()))
+        needs = ("calls", "results") if self.calls and self.results else ()
+        turn = self._fitting(next(turn for turn in TURNS if turn.needs == needs))
         for each in (TURNS[0], turn):
             outs = [bridge(resolved, prompt, sampled, each) for prompt, sampled in completions(resolved, each, self.reasoning)]
             bridged = [out for out in outs if isinstance(out, RenderedTokens)]
@@ -29,14 +30,16 @@ class BridgingChecks(Capabilities):
 
     @pytest.mark.parametrize("turn", TURNS, **by_name)
     def test_a_bridge_is_p_and_c_and_more_or_none(self, resolved: ResolvedRenderer, turn: Turn) -> None:
-        self._need("bridges", *turn.needs)
+        self._need("bridges")
+        turn = self._fitting(turn)
         for prompt, sampled in completions(resolved, turn, self.reasoning):
             for completion in (sampled, sampled[:-1], [*sampled, sampled[-1]], []):
                 bridge(resolved, prompt, completion, turn)
 
     @pytest.mark.parametrize("turn", TURNS, **by_name)
     def test_every_new_message_shows(self, resolved: ResolvedRenderer, turn: Turn) -> None:
-        self._need("bridges", *turn.needs)
+        self._need("bridges")
+        turn = self._fitting(turn)
         for prompt, sampled, out in self._bridged(resolved, turn):
             for index, message in enumerate(turn.new):
                 other = Turn(turn.name, turn.assistant, turn.altered(index))
@@ -47,7 +50,8 @@ class BridgingChecks(Capabilities):
 
     @pytest.mark.parametrize("turn", TURNS, **by_name)
     def test_the_delta_is_that_of_a_full_render(self, resolved: ResolvedRenderer, turn: Turn) -> None:
-        self._need("bridges", *turn.needs)
+        self._need("bridges")
+        turn = self._fitting(turn)
         for prompt, sampled, out in self._bridged(resolved, turn):
             check_delta(resolved, oracle_of(resolved), turn, prompt, sampled, out, closes=self.stop_token)
 

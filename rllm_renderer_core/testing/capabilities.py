@@ -24,7 +24,9 @@ class Capabilities:
 
     Attributes:
         bridges: It bridges turns. Where it doesn't, each bridge must be ``None``.
-        tools: It renders tool declarations, calls and results.
+        declarations: It renders tool declarations. Where it doesn't, it must refuse them with an error.
+        calls: It renders an assistant's tool calls.
+        results: It renders the results of calls.
         parallel_calls: An assistant turn may have several calls.
         reasoning: It renders ``reasoning_content`` of the last turn.
         system_in_new: A system message may come in the middle of a conversation.
@@ -39,7 +41,9 @@ class Capabilities:
     """
 
     bridges: ClassVar[bool] = True
-    tools: ClassVar[bool] = True
+    declarations: ClassVar[bool] = True
+    calls: ClassVar[bool] = True
+    results: ClassVar[bool] = True
     parallel_calls: ClassVar[bool] = True
     reasoning: ClassVar[bool] = True
     system_in_new: ClassVar[bool] = True
@@ -61,7 +65,12 @@ class Capabilities:
                 pytest.skip(f"{type(self).__name__} declares {each}=False")
 
     def _able(self, cases: Sequence[Any]) -> Iterator[Any]:
-        return (case for case in cases if all(getattr(self, each) for each in case.needs))
+        return (self._fitting(case) for case in cases if all(getattr(self, each) for each in case.needs))
+
+    def _fitting(self, case: Any) -> Any:
+        """The case, without declarations where the renderer has none; skipped where it needs what isn't declared."""
+        self._need(*case.needs)
+        return case if self.declarations else case.undeclared()
 
     @property
     def _settings(self) -> settings:

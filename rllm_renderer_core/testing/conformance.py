@@ -40,7 +40,7 @@ class RendererConformance(RenderingChecks, ParsingChecks, BridgingChecks):
 
     @pytest.mark.parametrize("conversation", CONVERSATIONS, **by_name)
     def test_inputs_are_never_changed(self, resolved: ResolvedRenderer, conversation: Conversation) -> None:
-        self._need(*conversation.needs)
+        conversation = self._fitting(conversation)
         messages, tools = copy.deepcopy(conversation.messages), conversation.tools
         first = resolved.render_ids(messages, tools=tools)
         assert resolved.render_ids(messages, tools=tools) == first, "the second render differs"
@@ -53,7 +53,8 @@ class RendererConformance(RenderingChecks, ParsingChecks, BridgingChecks):
 
     @pytest.mark.parametrize("turn", TURNS, **by_name)
     def test_bridge_inputs_are_never_changed(self, resolved: ResolvedRenderer, turn: Turn) -> None:
-        self._need("bridges", *turn.needs)
+        self._need("bridges")
+        turn = self._fitting(turn)
         for prompt, sampled in completions(resolved, turn, self.reasoning):
             given_ = (prompt, sampled, normalize_messages(turn.new), normalize_tools(turn.tools), turn.assistant)
             before = copy.deepcopy(given_)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from ..contract.messages import normalize_messages, normalize_tools
+from ..errors import RendererError
 from ..renderer import ResolvedRenderer
 from ..types import ToolCall, ToolSpec
 from . import turns as script
@@ -21,7 +23,7 @@ class RenderingChecks(Capabilities):
 
     @pytest.mark.parametrize("conversation", CONVERSATIONS, **by_name)
     def test_render_gives_ids_with_attribution(self, resolved: ResolvedRenderer, conversation: Conversation) -> None:
-        self._need(*conversation.needs)
+        conversation = self._fitting(conversation)
         for opener in (False, True):
             out = resolved.render(conversation.messages, tools=conversation.tools, add_generation_prompt=opener)
             ids = resolved.render_ids(conversation.messages, tools=conversation.tools, add_generation_prompt=opener)
@@ -40,9 +42,23 @@ class RenderingChecks(Capabilities):
                     changed = resolved.render_ids(other, tools=conversation.tools)
                     assert changed != ids, f"{conversation.name}: message {index} ({message['role']}) doesn't show"
 
+    def test_declarations_show_or_are_refused(self, resolved: ResolvedRenderer) -> None:
+        normal, tools = normalize_messages(OPENING), normalize_tools(declared_tools())
+        if not self.declarations:
+            with pytest.raises(RendererError):
+                resolved.upstream.render_ids(normal, tools=tools, add_generation_prompt=True)
+            return
+        ids = resolved.upstream.render_ids(normal, tools=tools, add_generation_prompt=True)
+        for index in range(2):
+            other = normalize_tools(declared_tools())
+            assert other is not None
+            other[index]["function"]["name"] = "zq9"
+            changed = resolved.upstream.render_ids(normal, tools=other, add_generation_prompt=True)
+            assert list(changed) != list(ids), f"the declaration of tool {index} doesn't show, and isn't refused"
+
     @pytest.mark.parametrize("conversation", CONVERSATIONS, **by_name)
     def test_render_equals_the_reference(self, resolved: ResolvedRenderer, conversation: Conversation) -> None:
-        self._need(*conversation.needs)
+        conversation = self._fitting(conversation)
         if self.reference is None:
             pytest.skip(f"{type(self).__name__} has no reference")
         for opener in (True, False):
@@ -59,10 +75,11 @@ class RenderingChecks(Capabilities):
     def test_blank_content_has_one_form(self, resolved: ResolvedRenderer, blank: dict[str, Any]) -> None:
         messages = [{"role": "user", "content": ""}]
         assert resolved.render_ids([{"role": "user", **blank}]) == resolved.render_ids(messages)
-        self._need("tools")
+        self._need("calls")
+        tools = declared_tools() if self.declarations else None
         turn = {key: value for key, value in script.ONE_CALL.items() if key != "content"}
-        expected = resolved.render_ids([*OPENING, script.ONE_CALL], tools=declared_tools())
-        assert resolved.render_ids([*OPENING, {**turn, **blank}], tools=declared_tools()) == expected
+        expected = resolved.render_ids([*OPENING, script.ONE_CALL], tools=tools)
+        assert resolved.render_ids([*OPENING, {**turn, **blank}], tools=tools) == expected
 
     def test_text_parts_are_joined(self, resolved: ResolvedRenderer) -> None:
         parts = [{"type": "text", "text": "How many "}, {"type": "text", "text": "apples?"}]
@@ -70,7 +87,8 @@ class RenderingChecks(Capabilities):
 
     @pytest.mark.parametrize("form", ["mapping", "flat", "object", "ToolCall"])
     def test_calls_have_one_meaning_in_all_forms(self, resolved: ResolvedRenderer, form: str) -> None:
-        self._need("tools")
+        self._need("calls")
+        tools = declared_tools() if self.declarations else None
         call = script.call("look", 0)
         text = call["function"]["arguments"]
         other: Any = {
@@ -79,11 +97,11 @@ class RenderingChecks(Capabilities):
             "object": SimpleNamespace(id="call_0", function=SimpleNamespace(name="look", arguments=text)),
             "ToolCall": ToolCall("look", text, id="call_0"),
         }[form]
-        expected = resolved.render_ids([*OPENING, script.assistant("", call)], tools=declared_tools())
-        assert resolved.render_ids([*OPENING, script.assistant("", other)], tools=declared_tools()) == expected
+        expected = resolved.render_ids([*OPENING, script.assistant("", call)], tools=tools)
+        assert resolved.render_ids([*OPENING, script.assistant("", other)], tools=tools) == expected
 
     def test_tools_have_one_meaning_in_all_forms(self, resolved: ResolvedRenderer) -> None:
-        self._need("tools")
+        self._need("declarations")
         expected = resolved.render_ids(OPENING, tools=declared_tools())
         bare: list[Any] = [tool["function"] for tool in declared_tools()]
         assert resolved.render_ids(OPENING, tools=bare) == expected, "bare functions"
@@ -95,7 +113,7 @@ class RenderingChecks(Capabilities):
             pytest.skip("the tokenizer tells no control tokens")
         places = {"user": OPENING, "tool": [*OPENING, script.ONE_CALL, script.result("look", 0, "")]}
         for where, messages in places.items():
-            if where == "tool" and not self.tools:
+            if where == "tool" and not (self.declarations and self.calls and self.results):
                 continue
             found = sorted({fate(resolved, messages, text, token) for text, token in texts.items()})
             request.node.user_properties.append((f"marker text in {where} content", " or ".join(found)))

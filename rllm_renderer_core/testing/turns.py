@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -55,16 +55,22 @@ TWO_CALLS = assistant("", call("look", 0), call("count", 1))
 
 @dataclass(frozen=True)
 class Turn:
-    """An assistant turn that was sampled, and what follows it. ``needs`` are names of capabilities."""
+    """An assistant turn that was sampled, and what follows it. ``needs`` are names of capabilities; tools are declared where it
+    has calls, but for renderers without declarations."""
 
     name: str
     assistant: dict[str, Any]
     new: Messages
     needs: tuple[str, ...] = ()
+    declares: bool = True
 
     @property
     def tools(self) -> list[dict[str, Any]] | None:
-        return declared_tools() if self.assistant.get("tool_calls") else None
+        return declared_tools() if self.declares and self.assistant.get("tool_calls") else None
+
+    def undeclared(self) -> Turn:
+        """The same without declarations."""
+        return replace(self, declares=False)
 
     def altered(self, index: int) -> Messages:
         """The new messages, one of them with another text."""
@@ -76,12 +82,21 @@ TURNS = (
     Turn("a user with edges", TEXT, [user("  Größe 日本 é😀? \n")]),
     Turn("two users", TEXT, [user("And lids?"), user("And cups?")], ("users_in_a_row",)),
     Turn("a system message and a user", TEXT, [{"role": "system", "content": "Be kind."}, user("Lids?")], ("system_in_new",)),
-    Turn("a result", ONE_CALL, [result("look", 0, "five")], ("tools",)),
-    Turn("a result without name", ONE_CALL, [{"role": "tool", "tool_call_id": "call_0", "content": "five"}], ("tools",)),
-    Turn("an empty result", ONE_CALL, [result("look", 0, "")], ("tools",)),
-    Turn("a result and a user", ONE_CALL, [result("look", 0, "five"), user("Sure?")], ("tools",)),
-    Turn("two results", TWO_CALLS, [result("look", 0, "five"), result("count", 1, "6")], ("tools", "parallel_calls")),
-    Turn("results in reverse", TWO_CALLS, [result("count", 1, "6"), result("look", 0, "five")], ("tools", "parallel_calls")),
+    Turn("a result", ONE_CALL, [result("look", 0, "five")], ("calls", "results")),
+    Turn(
+        "a result without name", ONE_CALL, [{"role": "tool", "tool_call_id": "call_0", "content": "five"}], ("calls", "results")
+    ),
+    Turn("an empty result", ONE_CALL, [result("look", 0, "")], ("calls", "results")),
+    Turn("a result and a user", ONE_CALL, [result("look", 0, "five"), user("Sure?")], ("calls", "results")),
+    Turn(
+        "two results", TWO_CALLS, [result("look", 0, "five"), result("count", 1, "6")], ("calls", "results", "parallel_calls")
+    ),
+    Turn(
+        "results in reverse",
+        TWO_CALLS,
+        [result("count", 1, "6"), result("look", 0, "five")],
+        ("calls", "results", "parallel_calls"),
+    ),
 )
 
 
@@ -92,10 +107,15 @@ class Conversation:
     name: str
     messages: Messages
     needs: tuple[str, ...] = ()
+    declares: bool = False
 
     @property
     def tools(self) -> list[dict[str, Any]] | None:
-        return declared_tools() if "tools" in self.needs else None
+        return declared_tools() if self.declares else None
+
+    def undeclared(self) -> Conversation:
+        """The same without declarations."""
+        return replace(self, declares=False)
 
 
 CONVERSATIONS = (
@@ -104,11 +124,16 @@ CONVERSATIONS = (
     Conversation("a finished turn", [*OPENING, TEXT]),
     Conversation("a second query", [*OPENING, TEXT, user("And lids?")]),
     Conversation("reasoning", [*OPENING, {**TEXT, "reasoning_content": REASONING}], ("reasoning",)),
-    Conversation("tools declared", OPENING, ("tools",)),
-    Conversation("a call", [*OPENING, ONE_CALL], ("tools",)),
-    Conversation("a result", [*OPENING, ONE_CALL, result("look", 0, "five")], ("tools",)),
-    Conversation("a query after a result", [*OPENING, ONE_CALL, result("look", 0, "five"), TEXT, user("Lids?")], ("tools",)),
-    Conversation("two results", [*OPENING, TWO_CALLS, *TURNS[8].new], ("tools", "parallel_calls")),
+    Conversation("tools declared", OPENING, ("declarations",), declares=True),
+    Conversation("a call", [*OPENING, ONE_CALL], ("calls",), declares=True),
+    Conversation("a result", [*OPENING, ONE_CALL, result("look", 0, "five")], ("calls", "results"), declares=True),
+    Conversation(
+        "a query after a result",
+        [*OPENING, ONE_CALL, result("look", 0, "five"), TEXT, user("Lids?")],
+        ("calls", "results"),
+        declares=True,
+    ),
+    Conversation("two results", [*OPENING, TWO_CALLS, *TURNS[8].new], ("calls", "results", "parallel_calls"), declares=True),
 )
 
 _WORDS = st.sampled_from(["", " ", "\n", "five", "  edges \n", "Größe 日本", "😀", "None", "{}", "</s>", "a\n\nb", "0042"])
@@ -122,7 +147,9 @@ def turns(draw: st.DrawFn, capabilities: Any) -> Turn:
     roles = ["user", "system"] if capabilities.system_in_new else ["user"]
     most = 2 if capabilities.users_in_a_row else 1
     queries = [{"role": draw(st.sampled_from(roles)), "content": draw(texts)} for _ in range(draw(st.integers(0, most)))]
-    count = draw(st.integers(0, (3 if capabilities.parallel_calls else 1) if capabilities.tools else 0))
+    count = draw(
+        st.integers(0, (3 if capabilities.parallel_calls else 1) if capabilities.calls and capabilities.results else 0)
+    )
     if not count:
         return Turn("generated", assistant(draw(texts) + "four"), queries or [user(draw(texts))])
     names = [draw(st.sampled_from(["look", "count"])) for _ in range(count)]
@@ -131,7 +158,7 @@ def turns(draw: st.DrawFn, capabilities: Any) -> Turn:
         results = [{key: value for key, value in each.items() if key != "name"} for each in results]
     results = draw(st.permutations(results))
     calls = [call(name, at) for at, name in enumerate(names)]
-    return Turn("generated", assistant("", *calls), [*results, *queries])
+    return Turn("generated", assistant("", *calls), [*results, *queries], declares=capabilities.declarations)
 
 
 def token_lists(special: Sequence[int], plain: Sequence[int]) -> st.SearchStrategy[list[int]]:

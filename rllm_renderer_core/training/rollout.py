@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..contract.dropped import whole_prompt
 from ..contract.ids import IdsView
 from ..contract.messages import normalize_messages, normalize_tools
 from ..errors import BridgeDeclined, RendererError, RolloutError
@@ -197,7 +198,7 @@ class Rollout(RolloutState):
     ) -> list[int]:
         """A new segment from a whole conversation; what fails changes nothing."""
         try:
-            prompt = self.renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
+            prompt = whole_prompt(self.renderer, messages, tools)
         except RendererError as error:
             if decline is None or not answers_broken(self._replies.get(len(self.messages) - 1), messages[len(self.messages) :]):
                 raise

@@ -48,7 +48,9 @@ FAILS = {
     "LosesTheTextInParse": ("parse_reads_what_was_rendered", "isn't in its content"),
     "CannotBePickled": ("pickling_keeps_ids_and_resolution", "pickle"),
     "ForgetsAnOptionInPickling": ("pickling_keeps_ids_and_resolution", "differs after the round trip"),
-    "DropsTheSystemMessage": ("every_message_shows_in_the_ids", "message 0 (system) doesn't show"),
+    "DropsTheSystemMessage": ("every_message_shows_in_the_ids", "message 0 (system): its text doesn't show"),
+    "IgnoresDeclarations": ("declarations_show_or_are_refused", "tool 0 doesn't show, and isn't refused"),
+    "IgnoresDeclarationsDeclared": ("declarations_show_or_are_refused", "DID NOT RAISE"),
     "StopsAreText": ("stop_ids_are_ints", "returned from get_stop_token_ids what isn't a list of ids"),
     "ClosesNothing": ("a_closed_turn_ends_with_a_stop", "no stop token between"),
     "AttributesTooLittle": ("render_gives_ids_with_attribution", "only assistants sample"),
@@ -87,6 +89,11 @@ def test_suite_skips_what_is_not_declared_and_says_so(report):
     mine = {check: kinds for (name, check), kinds in report.items() if name == "DeclaresLittle"}
     assert not [kinds for kinds in mine.values() if kinds["failure"] or kinds["error"]]
     reasons = {reason.rpartition(": ")[2] for kinds in mine.values() for reason in kinds["skipped"]}
-    declared = ("tools", "system_in_new", "users_in_a_row", "reasoning", "stop_token", "needs_no_lock")
+    declared = ("calls", "system_in_new", "users_in_a_row", "reasoning", "stop_token", "needs_no_lock")
     assert {f"TestDeclaresLittle declares {each}=False" for each in declared} <= reasons
     assert "TestDeclaresLittle has no reference" in reasons
+
+
+def test_suite_passes_a_renderer_that_refuses_declarations_and_says_so_case_101(report):
+    mine = {check: kinds for (name, check), kinds in report.items() if name == "RefusesDeclarations"}
+    assert mine and not [kinds for kinds in mine.values() if kinds["failure"] or kinds["error"]]

@@ -134,11 +134,11 @@ def test_a_crash_in_a_probe_that_nobody_needs_is_no_crash_row_47(install):
 def test_a_crash_in_a_probe_above_the_winner_is_said_and_the_others_go_on(install):
     install("rllm-renderer-high", source=plugin("high", priority=20, covers="1 / 0"))
     install("rllm-renderer-low", source=plugin("low", priority=10))
-    chosen = select_backend(MODEL)
+    with pytest.warns(RendererWarning, match="ZeroDivisionError"):
+        chosen = select_backend(MODEL)
     assert chosen.backend == "low"
     assert any("high" in hint and "ZeroDivisionError" in hint for hint in chosen.hints)
-    with pytest.warns(RendererWarning, match="ZeroDivisionError"):
-        resolve(MODEL, toy.ToyTokenizer())
+    assert resolve(MODEL, toy.ToyTokenizer()).resolution.hints == chosen.hints
 
 
 def test_a_crash_in_a_probe_raises_under_strict(install, monkeypatch):
@@ -150,7 +150,8 @@ def test_a_crash_in_a_probe_raises_under_strict(install, monkeypatch):
 
 def test_a_probe_that_answers_nonsense_is_said(install):
     install("rllm-renderer-high", source=plugin("high", priority=20, covers="return 'yes'"))
-    chosen = select_backend(MODEL)
+    with pytest.warns(RendererWarning, match="not 'yes'"):
+        chosen = select_backend(MODEL)
     assert chosen.backend == "chat-template"
     assert any("must return Coverage, Unavailable or None, not 'yes'" in hint for hint in chosen.hints)
 
@@ -286,7 +287,8 @@ GONE = "return Unavailable('upstream_x is missing', 'pip install upstream_x')"
 def test_unavailable_never_wins_and_its_fix_is_shown(install):
     install("rllm-renderer-high", source=plugin("high", priority=20, covers=GONE))
     install("rllm-renderer-low", source=plugin("low", priority=10))
-    chosen = select_backend(MODEL)
+    with pytest.warns(RendererWarning, match="low serves it with less than could be: high"):
+        chosen = select_backend(MODEL)
     assert chosen.backend == "low"
     assert chosen.hints == ("high: upstream_x is missing; pip install upstream_x",)
 
@@ -327,7 +329,8 @@ FROM_THE_REPOSITORY = (
 
 def test_the_fallback_hints_at_published_plugins(monkeypatch):
     monkeypatch.setitem(core.discovery.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
-    chosen = select_backend("Qwen/Qwen3-8B")
+    with pytest.warns(RendererWarning, match="not installed: prime"):
+        chosen = select_backend("Qwen/Qwen3-8B")
     assert chosen.hints == (f"not installed: prime ({FROM_THE_REPOSITORY})",)
 
 

@@ -33,7 +33,7 @@ def test_nothing_is_said_where_it_is_equal():
 @pytest.mark.usefixtures("toy")
 def test_the_warning_names_probe_ids_and_the_renderer_that_is_equal():
     with pytest.warns(RendererWarning) as caught:
-        renderer = resolve("toy/one", TemplateTokenizer())
+        renderer = resolve("toy/one", TemplateTokenizer(), parity="warn")
     assert renderer.name == "trims" and len(caught) == 1
     assert str(caught[0].message).splitlines() == [
         f"toy/one: toy:trims differs from the tokenizer's chat template on 3 of {len(PROBES)} probes, "
@@ -49,11 +49,11 @@ def test_the_warning_names_probe_ids_and_the_renderer_that_is_equal():
 def test_it_is_said_once():
     tokenizer = TemplateTokenizer()
     with pytest.warns(RendererWarning):
-        resolve("toy/one", tokenizer)
+        resolve("toy/one", tokenizer, parity="warn")
     renders = tokenizer.renders
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        resolve("toy/one", tokenizer)
+        resolve("toy/one", tokenizer, parity="warn")
     assert tokenizer.renders == renders
 
 
@@ -108,14 +108,14 @@ def test_the_chat_template_isnt_compared_with_itself():
 
 @pytest.mark.usefixtures("toy")
 def test_other_values_are_refused():
-    with pytest.raises(OptionError, match="parity must be one of 'warn', 'error', 'off', not True"):
+    with pytest.raises(OptionError, match="parity must be one of 'prefer', 'warn', 'error', 'off', not True"):
         resolve("toy/one", TemplateTokenizer(), parity=True)
 
 
 def test_without_an_equal_renderer_the_fix_is_to_look_further(install):
     install("rllm-renderer-toy", source=plugin_source("trims", "wrong-bridge", listed=LISTED))
     with pytest.warns(RendererWarning, match="rllm-renderer detect --tokenizer PATH") as caught:
-        resolve("toy/one", TemplateTokenizer())
+        resolve("toy/one", TemplateTokenizer(), parity="warn")
     assert "equal on" not in str(caught[0].message)
 
 
@@ -123,7 +123,7 @@ def test_a_renderer_of_lower_priority_isnt_tried(install):
     install("rllm-renderer-a", source=plugin_source(name="a", priority=70, listed=LISTED))
     install("rllm-renderer-b", source=plugin_source("right", name="b", priority=60))
     with pytest.warns(RendererWarning) as caught:
-        resolve("toy/one", TemplateTokenizer())
+        resolve("toy/one", TemplateTokenizer(), parity="warn")
     assert "b:right" not in str(caught[0].message)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, settings
 from toy import ASSISTANT, END, FIRST, SYSTEM, ToyRenderer, decode, encode
 
-from rllm_renderer_core import RenderedTokens
+from rllm_renderer_core import RenderedTokens, UnsupportedToolsError
 from rllm_renderer_core.testing import RendererConformance
 
 
@@ -263,8 +263,34 @@ class TestTurnsMarkersIntoControlTokens(Wrong):
             return ids
 
 
+class IgnoresDeclarations(ToyRenderer):
+    def render(self, messages, *, tools=None, add_generation_prompt=False):
+        return super().render(messages, add_generation_prompt=add_generation_prompt)
+
+
+class TestIgnoresDeclarations(Wrong):
+    make = IgnoresDeclarations
+
+
+class TestIgnoresDeclarationsDeclared(Wrong):
+    declarations = False
+    make = IgnoresDeclarations
+
+
+class TestRefusesDeclarations(Wrong):
+    """Nothing is wrong with it: what it has no place for is refused, and declared."""
+
+    declarations = False
+
+    class make(ToyRenderer):
+        def render(self, messages, *, tools=None, add_generation_prompt=False):
+            if tools:
+                raise UnsupportedToolsError("no place for tools")
+            return super().render(messages, add_generation_prompt=add_generation_prompt)
+
+
 class TestDeclaresLittle(Wrong):
     """Nothing is wrong with it: what isn't declared is skipped."""
 
     make = ToyRenderer
-    tools = parallel_calls = system_in_new = users_in_a_row = reasoning = stop_token = False
+    calls = results = parallel_calls = system_in_new = users_in_a_row = reasoning = stop_token = False

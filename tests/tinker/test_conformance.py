@@ -68,7 +68,7 @@ class TestDeepSeekV3_1(_WithReference):
 @pytest.mark.slow
 class TestLlama3(_Tinker):
     name = "llama3"
-    tools = False
+    declarations = calls = results = False
     reasoning = False
 
 

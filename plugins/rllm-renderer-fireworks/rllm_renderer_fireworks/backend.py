@@ -10,7 +10,7 @@ from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailab
 from rllm_renderer_core.types import Renderer
 
 from . import cookbook
-from .families import FAMILIES, FORMS, STOP_STRINGS, THINKING, base_of, family_of, thinking_variant
+from .families import DATED, FAMILIES, FORMS, STOP_STRINGS, THINKING, base_of, family_of, thinking_variant
 
 
 class FireworksBackend(Backend):
@@ -53,7 +53,7 @@ class FireworksBackend(Backend):
             )
         from .renderer import build
 
-        renderer = build(coverage.renderer, query.tokenizer, query.image_processor)
+        renderer = build(coverage.renderer, query.tokenizer, query.image_processor, query.date)
         if query.image_processor is not None and not renderer.supports_media:
             raise OptionError(
                 f"image_processor: renderer {coverage.renderer!r} of backend {self.name!r} renders text alone",
@@ -83,7 +83,7 @@ class FireworksBackend(Backend):
         # Where there is no such variant, create refuses: the model is covered, the option isn't.
         name = thinking_variant(renderer, query.thinking) or renderer
         missing = found.lacks(base_of(name))
-        return missing if missing is not None else Coverage(name, match, name not in STOP_STRINGS, reason)
+        return missing if missing is not None else Coverage(name, match, name not in STOP_STRINGS, reason, dated=name in DATED)
 
 
 def _expected() -> set[str]:

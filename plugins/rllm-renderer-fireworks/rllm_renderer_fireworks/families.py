@@ -190,6 +190,9 @@ THINKING: dict[str, tuple[str | None, str | None]] = {
 FORMS: dict[str, str] = {"gemma4_e2b": "gemma4", "glm5_0": "glm5", "qwen3_8_disable_thinking": "qwen3_8"}
 """Formats that the cookbook has no name for, under names of ours: made from its renderer of this name; see ``forms``."""
 
+DATED = frozenset({"muse_glimmer"})
+"""Renderers that write the day."""
+
 STOP_STRINGS = frozenset({"kimi_k3", "kimi_k3_disable_thinking"})
 """Renderers whose stop is a text of several ids: where a turn ends can't be proven, so they have no bridge."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rllm_renderer_tinker.renderer import TinkerRenderer
@@ -9,7 +10,7 @@ from rllm_renderer_tinker.renderer import TinkerRenderer
 from .activation import factory
 from .corrections import CORRECTIONS
 from .deepseek import DeepSeekV4Renderer
-from .families import base_of
+from .families import DATED, base_of
 from .forms import shaped
 from .gemma import Gemma4Renderer
 from .whole import WholeRenderer
@@ -26,7 +27,7 @@ ADAPTERS: dict[str, type[TinkerRenderer]] = {
 """By the cookbook's names; all others have the adapter as it is."""
 
 
-def build(name: str, tokenizer: Any, image_processor: Any = None) -> TinkerRenderer:
+def build(name: str, tokenizer: Any, image_processor: Any = None, date: str = "") -> TinkerRenderer:
     """A renderer by a name of the cookbook's or of ``families.FORMS``. Its ``upstream`` is the cookbook's own.
 
     Raises:
@@ -34,4 +35,6 @@ def build(name: str, tokenizer: Any, image_processor: Any = None) -> TinkerRende
     """
     base = base_of(name)
     upstream = shaped(factory(base)(tokenizer, image_processor), name)
+    if name in DATED and date:
+        upstream.options = replace(upstream.options, current_date=date)
     return ADAPTERS.get(base, TinkerRenderer)(upstream, name, tokenizer, corrections=CORRECTIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import ClassVar
 
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
@@ -50,7 +51,7 @@ class PrimeBackend(Backend):
             if listed is None:
                 return None
             family, match, reason = listed, Match.EXACT, "listed in MODEL_RENDERER_MAP"
-        return self._coverage(family, match, reason)
+        return self._coverage(query, family, match, reason)
 
     def create(self, query: Query, coverage: Coverage) -> Renderer:
         """The family's renderer on ``query.tokenizer``.
@@ -71,18 +72,14 @@ class PrimeBackend(Backend):
         """Every family, but gpt-oss only on harmony's vocabulary: its renderer builds one of its own before it looks."""
         harmony = query.tokenizer is None or "<|channel|>" in added_tokens(query.tokenizer)
         families = [name for name in self.renderer_names() if name != "gpt-oss" or harmony]
-        return [self._coverage(name, Match.PARITY, "its ids equal the tokenizer's template") for name in families]
+        return [self._coverage(query, name, Match.PARITY, "its ids equal the tokenizer's template") for name in families]
 
     def deviations(self, coverage: Coverage) -> Mapping[str, str]:
         return DEVIATIONS.get(coverage.renderer, {})
 
-    def _coverage(self, family: str, match: Match, reason: str) -> Coverage:
+    def _coverage(self, query: Query, family: str, match: Match, reason: str) -> Coverage:
         data = None
         if family in DATED:
-            # The preamble holds today's date, as the template writes it. It is fixed here, as a coverage travels with a pickled
-            # renderer: another process, or the same one after midnight, must not write other ids.
-            from datetime import date
-
             field, form = DATED[family]
-            data = {field: date.today().strftime(form)}
-        return Coverage(renderer=family, match=match, has_bridge=True, reason=reason, data=data)
+            data = {field: date.fromisoformat(query.date).strftime(form)}
+        return Coverage(renderer=family, match=match, has_bridge=True, reason=reason, data=data, dated=data is not None)

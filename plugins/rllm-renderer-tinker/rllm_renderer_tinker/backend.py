@@ -69,6 +69,8 @@ class TinkerBackend(Backend):
                 option="image_processor",
                 backend=self.name,
             )
+        if coverage.dated:
+            upstream.current_date = query.date
         return TinkerRenderer(upstream, coverage.renderer, query.tokenizer)
 
     def renderer_names(self) -> Iterable[str]:
@@ -97,7 +99,8 @@ class TinkerBackend(Backend):
             return missing
         variant = catalog.thinking_variant(name, query.thinking, catalog.builtin_names())
         # Where there is no such variant, create refuses: the model is covered, the option isn't.
-        return Coverage(variant or name, match, name != BASE_MODEL_RENDERER, reason)
+        name = variant or name
+        return Coverage(name, match, name != BASE_MODEL_RENDERER, reason, dated=catalog.shows_date(name))
 
 
 def _missing_requirement(name: str) -> Unavailable | None:

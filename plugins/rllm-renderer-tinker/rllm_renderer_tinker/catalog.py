@@ -140,3 +140,8 @@ def thinking_variant(name: str, thinking: bool | None, names: frozenset[str]) ->
 def is_default_effort(name: str) -> bool:
     """Whether the variant only sets how hard the model thinks: turning thinking off then contradicts nothing."""
     return name.endswith("_reasoning")
+
+
+def shows_date(name: str) -> bool:
+    """Whether upstream's renderer of this name writes today's date: gpt-oss with its system message."""
+    return name.startswith("gpt_oss_") and name.endswith("_reasoning")
