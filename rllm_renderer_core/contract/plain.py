@@ -8,6 +8,7 @@ control id, whichever renderer or template it goes through.
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,11 @@ SAMPLES = (
 """Ordinary texts on which the twin must agree with the tokenizer."""
 
 
+_Known = tuple[list[str], Markers, Callable[[str], Piece]]
+_twins: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+"""What is known of a tokenizer, as long as it lives: its added tokens, its markers and its twin, which took seconds to make."""
+
+
 class LiteralTokenizer:
     """The user's tokenizer, but for guarded texts.
 
@@ -44,12 +50,20 @@ class LiteralTokenizer:
         if not isinstance(added, dict) or not added:
             raise _refusal(tokenizer, "it doesn't tell its added tokens")
         self.real = tokenizer
-        self.markers = Markers({str(token): bool(getattr(token, "special", True)) for token in added.values()})
-        self.control = frozenset(index for index, token in added.items() if str(token) in self.markers.texts)
-        self._ids = {str(token): index for index, token in added.items()}
-        self._flags = {str(token): token for token in added.values()}
-        self._twin = _twin(tokenizer, self.markers)
-        self._prove()
+        self._tokens = {str(token): (index, token) for index, token in added.items()}
+        known = _twins.get(tokenizer) if _weak(tokenizer) else None
+        if known is None or known[0] != list(self._tokens):
+            markers = Markers({text: bool(getattr(token, "special", True)) for text, (_, token) in self._tokens.items()})
+            known = list(self._tokens), markers, _twin(tokenizer, markers)
+            self._take(known)
+            self._prove()
+            if _weak(tokenizer):
+                _twins[tokenizer] = known
+        self._take(known)
+
+    def _take(self, known: _Known) -> None:
+        _, self.markers, self._twin = known
+        self.control = frozenset(self._tokens[text][0] for text in self.markers.texts)
 
     @property
     def __class__(self) -> type:  # so that ``isinstance`` sees what the backend expects
@@ -118,7 +132,7 @@ class LiteralTokenizer:
         at = 0
         for match in self.markers.pattern.finditer(text):
             start, end = match.span()
-            token = self._flags[match[0]]
+            index, token = self._tokens[match[0]]
             if start < at or (getattr(token, "single_word", False) and _in_word(text, start, end)):
                 continue
             if getattr(token, "lstrip", False):
@@ -127,7 +141,7 @@ class LiteralTokenizer:
                 end += len(text[end:]) - len(text[end:].lstrip())
             if start > at:
                 yield at, start, None
-            yield start, end, self._ids[match[0]]
+            yield start, end, index
             at = end
         if at < len(text):
             yield at, len(text), None
@@ -213,6 +227,16 @@ def _twin(tokenizer: Any, markers: Markers) -> Callable[[str], Piece]:
         return found, [(0, len(text))] * len(found)
 
     return slow
+
+
+def _weak(tokenizer: Any) -> bool:
+    """Whether something can be remembered for as long as the tokenizer lives."""
+    try:
+        weakref.ref(tokenizer)
+        hash(tokenizer)
+    except TypeError:
+        return False
+    return True
 
 
 def _moved(position: int, cuts: Sequence[int]) -> int:
