@@ -84,6 +84,18 @@ class ResolvedRenderer:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, self._made_of
 
+    def with_marker_text(self, marker_text: str) -> ResolvedRenderer:
+        """The same renderer with another choice of ``marker_text``.
+
+        Raises:
+            OptionError, TokenizerError: ``"literal"`` can't be had with this backend or this tokenizer.
+        """
+        backend, query, coverage, resolution, _ = self._made_of
+        options = {**resolution.options, "marker_text": marker_text}
+        if marker_text == "allow":
+            del options["marker_text"]
+        return _restore(backend, query, coverage, replace(resolution, options=options), marker_text)
+
     def deviations(self) -> dict[str, str]:
         """Where its backend differs from the model's chat template on purpose: names or tags of probes, and why."""
         backend, _, coverage, *_ = self._made_of

@@ -35,6 +35,7 @@ class Capabilities:
         needs_no_lock: The bare renderer may be used by many threads at once. Not needed: the core holds a lock.
         marker_text: What becomes of a control token's text in a user's or a tool's message: ``"control"``, ``"text"`` or
             ``"refused"``. ``None`` means: find out; it is in the report's ``user_properties`` either way.
+        literal_text: ``marker_text="literal"`` can be had: it tokenizes message text with the tokenizer that it is given.
         examples: How many generated cases each test tries.
         reference: ``(messages, tools, add_generation_prompt) -> ids`` of the official template or encoder. What it raises skips
             the conversation.
@@ -51,6 +52,7 @@ class Capabilities:
     stop_token: ClassVar[bool] = True
     needs_no_lock: ClassVar[bool] = False
     marker_text: ClassVar[str | None] = None
+    literal_text: ClassVar[bool] = True
     examples: ClassVar[int] = 50
     reference: Callable[..., Sequence[int]] | None = None
 

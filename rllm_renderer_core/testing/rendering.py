@@ -119,3 +119,12 @@ class RenderingChecks(Capabilities):
             request.node.user_properties.append((f"marker text in {where} content", " or ".join(found)))
             if self.marker_text is not None:
                 assert found == [self.marker_text], f"marker text in {where} content: declared {self.marker_text!r}"
+
+    def test_literal_text_writes_no_control_id(self, resolved: ResolvedRenderer) -> None:
+        self._need("literal_text")
+        texts = markers(resolved)
+        if not texts or not resolved.resolution.plugin:
+            pytest.skip("needs a tokenizer with control tokens, and a backend that is given it: what resolve returns")
+        literal = resolved.with_marker_text("literal")
+        for text, token in texts.items():
+            assert fate(literal, OPENING, text, token) == "text", f"{text!r} in a user's text became a control id"
