@@ -30,6 +30,7 @@ _HOME = {
     ),
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "hookimpl"),
     "learned.seam": ("SeamBridge",),
+    "learned.parser": ("LearnedParser",),
     "training.rollout": ("Rollout",),
     "training.segment": ("Decline", "Segment"),
     "errors": (
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from .discovery import plugins as plugins
     from .errors import *  # noqa: F403
     from .explanation import Explanation as Explanation
+    from .learned.parser import LearnedParser as LearnedParser
     from .learned.seam import SeamBridge as SeamBridge
     from .metadata import PluginInfo as PluginInfo
     from .plugin import Backend as Backend

@@ -22,6 +22,14 @@ def control_ids(tokenizer: Any) -> frozenset[int]:
     return frozenset(added_tokens(tokenizer).values())
 
 
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """Those of the added tokens that the tokenizer calls special; all of them where it doesn't tell."""
+    decoder = getattr(tokenizer, "added_tokens_decoder", None)
+    if not isinstance(decoder, dict):
+        return control_ids(tokenizer)
+    return frozenset(index for index, token in decoder.items() if getattr(token, "special", True))
+
+
 def added_tokens(tokenizer: Any) -> dict[str, int]:
     """Text and id of each added token; empty where the tokenizer doesn't tell."""
     found: dict[str, int] = {}

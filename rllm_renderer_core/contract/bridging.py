@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from ..errors import BridgeDeclined
@@ -46,7 +47,6 @@ class BridgeGuard:
         self._upstream, self._backend, self._name, self._lock = upstream, backend, name, lock
         self._parsing, self._stops, self._text = parsing, stops, text
         self._media = bool(getattr(upstream, "supports_media", False))
-        self._reasoning: tuple[int, int] | tuple[()] | None = getattr(upstream, "reasoning_ids", None)
         self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
         self._drops_old_reasoning = query.thinking_retention == "tool_cycle"
@@ -116,6 +116,13 @@ class BridgeGuard:
             raise BridgeDeclined(f"the completion {'stopped' if stopped else 'was cut off'} inside reasoning")
         if not stopped and any(call.status is ToolCallStatus.UNCLOSED_BLOCK for call in parsed.tool_calls):
             raise BridgeDeclined("the completion was cut off inside a tool call")
+
+    @cached_property
+    def _reasoning(self) -> tuple[int, int] | tuple[()] | None:
+        """The backend's ``reasoning_ids``, asked when needed: a backend may have to learn them."""
+        with self._lock:
+            found: tuple[int, int] | tuple[()] | None = getattr(self._upstream, "reasoning_ids", None)
+        return found
 
     def _may_be_inside(self, prompt: IdsView, sampled: list[int]) -> bool:
         """Whether the last reasoning marker opens: cheap, and right but for markers in the text of a message."""

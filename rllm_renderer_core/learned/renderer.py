@@ -9,10 +9,12 @@ from typing import Any
 from ..contract.messages import refuse_media
 from ..errors import BridgeDeclined
 from ..plugin import TEMPLATE_BACKEND
-from ..types import Message, ParsedResponse, RenderedTokens, Termination
-from ..vocabulary import control_ids, eos_ids, reasoning_ids
+from ..types import Message, ParsedResponse, RenderedTokens
+from ..vocabulary import control_ids, eos_ids
 from .call_form import CallForm
+from .parser import LearnedParser
 from .seam import SeamBridge
+from .template_parser import learned_parser
 
 NO_BRIDGE = "a chat template of unknown make proves no bridge"
 BRIDGE_FIX = "template_bridge=True has each bridge proven by experiment"
@@ -21,8 +23,8 @@ BRIDGE_FIX = "template_bridge=True has each bridge proven by experiment"
 class ChatTemplateRenderer:
     """A tokenizer's ``apply_chat_template`` behind the protocol.
 
-    Attribution is ``None``: a template doesn't tell which message a token belongs to. Parsing knows the reasoning markers
-    and the stops alone; what the model writes as tool calls stays in the content.
+    Attribution is ``None``: a template doesn't tell which message a token belongs to. Completions are parsed by what the
+    template shows, as far as round trips prove it (see :class:`LearnedParser`).
     """
 
     takes_views = True
@@ -32,7 +34,6 @@ class ChatTemplateRenderer:
         self._tokenizer = tokenizer
         self._variables = variables
         self._bridge = bridge
-        self.reasoning_ids = reasoning_ids(tokenizer)
 
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -49,16 +50,7 @@ class ChatTemplateRenderer:
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        ids = list(token_ids)
-        stops = set(self.get_stop_token_ids())
-        at = next((index for index, token in enumerate(ids) if token in stops), None)
-        body = ids if at is None else ids[:at]
-        reasoning, content, complete = self._split_reasoning(body, list(prompt_ids or ()))
-        if at is None:
-            termination = Termination.TRUNCATED
-        else:
-            termination = Termination.STOP if complete and at == len(ids) - 1 else Termination.MALFORMED
-        return ParsedResponse(content, reasoning, [], termination, complete)
+        return self.parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)
@@ -81,6 +73,21 @@ class ChatTemplateRenderer:
             tools=tools,
             previous_message=previous_message,
         )
+
+    @property
+    def parser(self) -> LearnedParser:
+        """What reads completions; learned on first use, once a tokenizer and template."""
+        return learned_parser(self._tokenizer, self._variables, self._stop_ids)
+
+    @property
+    def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
+        """See :class:`~rllm_renderer_core.Renderer`: as the template shows them, not as the vocabulary has them."""
+        return self.parser.reasoning_ids
+
+    @property
+    def parses_tool_calls(self) -> bool:
+        """Whether the parser's way of reading tool calls is proven."""
+        return self.parser.parses_tool_calls
 
     @cached_property
     def _stop_ids(self) -> list[int]:
@@ -111,25 +118,3 @@ class ChatTemplateRenderer:
             **({"return_dict": False} if tokenize else {}),
             **self._variables,
         )
-
-    def _split_reasoning(self, body: list[int], prompt: list[int]) -> tuple[str | None, str, bool]:
-        if not self.reasoning_ids:
-            return None, self._decode(body), True
-        opening, closing = self.reasoning_ids
-        opened = next((token == opening for token in reversed(prompt) if token in (opening, closing)), False)
-        start = 0
-        if not opened and opening in body:
-            start = body.index(opening) + 1
-            opened = not self._decode(body[: start - 1]).strip()
-        if closing in body[start:] and (opened or not prompt):
-            end = body.index(closing, start)
-            return self._decode(body[start:end]).strip("\n") or None, self._decode(body[end + 1 :]).lstrip("\n"), True
-        if opened:
-            return self._decode(body[start:]).strip("\n") or None, "", False
-        return None, self._decode(body), True
-
-    def _decode(self, ids: list[int]) -> str:
-        try:
-            return str(self._tokenizer.decode(ids, skip_special_tokens=False)) if ids else ""
-        except Exception:  # ids outside the vocabulary: the overflow has no text
-            return ""

@@ -1,0 +1,65 @@
+"""The learned parser of a tokenizer's chat template: one for each tokenizer, template and set of variables."""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..types import Message
+from ..vocabulary import control_ids, special_ids
+from .parser import LearnedParser
+
+_parsers: weakref.WeakKeyDictionary[Any, dict[str, LearnedParser]] = weakref.WeakKeyDictionary()
+_guard = threading.Lock()
+
+
+def learned_parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence[int]) -> LearnedParser:
+    """The parser of this tokenizer's template as it is now, kept as long as the tokenizer is.
+
+    Args:
+        tokenizer: With a chat template.
+        variables: Keywords of the template.
+        stop_ids: The ids at which sampling stops.
+    """
+    key = json.dumps([str(getattr(tokenizer, "chat_template", "")), variables, sorted(stop_ids)], sort_keys=True, default=repr)
+    with _guard:
+        try:
+            known = _parsers.setdefault(tokenizer, {})
+        except TypeError:  # neither hashable nor weakly referable
+            known = {}
+        if key not in known:
+            known[key] = _parser(tokenizer, variables, stop_ids)
+        return known[key]
+
+
+def _parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence[int]) -> LearnedParser:
+    try:
+        kept: Callable[[], Any] = weakref.ref(tokenizer)  # the cache must not keep the tokenizer alive
+    except TypeError:
+        kept = partial(_same, tokenizer)
+
+    def render(
+        messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> Sequence[int]:
+        ids: Sequence[int] = kept().apply_chat_template(
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            tokenize=True,
+            return_dict=False,
+            **variables,
+        )
+        return ids
+
+    def decode(ids: list[int]) -> str:
+        return str(kept().decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    return LearnedParser(render, decode, stop_ids, control_ids(tokenizer), special_ids(tokenizer))
+
+
+def _same(tokenizer: Any) -> Any:
+    return tokenizer
