@@ -108,7 +108,7 @@ class TokenizerError(RendererError):
 
 
 class ContractError(RendererError):
-    """A backend broke the renderer contract (a bridge that isn't P + C + more, a wrong return type)."""
+    """A backend broke the renderer contract (a bridge that doesn't start with prompt and completion, a wrong return type)."""
 
 
 class RolloutError(RendererError):

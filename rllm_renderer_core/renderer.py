@@ -193,7 +193,7 @@ class ResolvedRenderer:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
-        """P + C and what follows, or ``None``: render the whole conversation again. The reason is logged.
+        """The prompt and completion, and what follows them; or ``None``: render everything again. The reason is logged.
 
         Raises:
             RendererError: Under ``RLLM_RENDERER_STRICT=1``, what would otherwise be a decline because of bad messages, bad

@@ -21,7 +21,7 @@ class RenderedTokens:
         token_ids: The prompt, as ids of the model's vocabulary.
         message_indices: Same length as ``token_ids``; the index of the message that a token belongs to (in a bridge: of
             ``new_messages``), -1 for scaffolding that belongs to none. ``None`` where the backend can't tell: for the whole
-            list, or for single entries, as over P + C of a bridge.
+            list, or for single entries, as over the prompt and completion of a bridge.
         sampled_mask: Same length; ``True`` where the model would have sampled the token. ``None`` as above.
         multi_modal_data: What the engine needs besides ids when messages carry media; the backend's own object.
     """
@@ -238,12 +238,12 @@ class Renderer(Protocol):
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
-        """P + C, id for id, then ``new_messages`` and the next opener; or ``None``: render the whole conversation again.
+        """Prompt and completion, id for id, then ``new_messages`` and the next opener; or ``None``: render everything again.
 
         Args:
-            previous_prompt_ids: P, the ids that the completion was sampled from.
-            previous_completion_ids: C, the sampled ids with their stop, if one was sampled.
-            new_messages: N, what came since; no assistant message.
+            previous_prompt_ids: The ids that the completion was sampled from.
+            previous_completion_ids: The sampled ids with their stop, if one was sampled.
+            new_messages: What came since; no assistant message.
             tools: As for ``render``.
             previous_message: The assistant message that C was parsed to, with its calls and their ids, where it is known.
         """

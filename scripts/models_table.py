@@ -13,6 +13,7 @@ import os
 import pathlib
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support")]
@@ -20,10 +21,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import real_tokenizers
 import shapes
+from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with
 
 from rllm_renderer_core import BridgeDeclined, resolve
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.metadata import installed_version
 from rllm_renderer_core.parity.comparison import parity
 from rllm_renderer_core.parity.report import Outcome
 
@@ -32,16 +33,13 @@ BACKENDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("minimax-m3", {}),
     ("chat-template", {"template_bridge": True}),
 )
-HEADER = ["model", "backend", "renderer", "prompts", *[shape.name for shape in shapes.SHAPES]]
+HEADER = ("model", "backend", "renderer", "prompts", "bridges")
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    versions = {name: installed_version(name) for name in ("renderers", "transformers")}
-    print(f"Measured with {', '.join(f'{name} {version}' for name, version in versions.items() if version)}.")
-    print()
-    print(f"| {' | '.join(HEADER)} |")
-    print("|" + "---|" * len(HEADER))
+    print(measured_with("renderers", "transformers"))
+    table = Table(HEADER)
     for backend, options in BACKENDS:
         for model, source in real_tokenizers.MODELS.items():
             if source.template is None or real_tokenizers.missing(model):
@@ -50,39 +48,48 @@ def main() -> None:
                 renderer = resolve(model, real_tokenizers.load(model), backend=backend, parity="off", **options)
             except RendererError:
                 continue
-            print(
-                f"| {' | '.join([model, backend, renderer.name, prompts(renderer), *bridges(renderer, model)])} |", flush=True
-            )
+            prompts, bridges = prompts_of(renderer, table), table.tally(bridges_of(renderer, model))
+            cells = {"model": model, "backend": backend, "renderer": renderer.name, "prompts": prompts, "bridges": bridges}
+            table.row(*cells.values(), **cells)
+    table.end()
 
 
-def prompts(renderer: Any) -> str:
+def prompts_of(renderer: Any, table: Table) -> str:
     """Probes that are rendered to the template's ids, of those that the template accepts."""
     if renderer.backend == "chat-template":
         return "the template's own"
-    results = [each for each in parity(renderer).results if each.outcome is not Outcome.TEMPLATE_REFUSES]
-    equal = sum(each.outcome is Outcome.EQUAL for each in results)
-    odd = [f"{each.probe}: {each.outcome.value}" for each in results if each.outcome is not Outcome.EQUAL]
-    return f"{equal} of {len(results)}" + (f" ({'; '.join(odd)})" if odd else "")
+    return table.tally(
+        Compared(each.probe, *PROBES_SAY[each.outcome])
+        for each in parity(renderer).results
+        if each.outcome is not Outcome.TEMPLATE_REFUSES
+    )
 
 
-def bridges(renderer: Any, model: str) -> list[str]:
-    """For each shape: equal to the template's continuation, declined, or n/a where the template refuses the conversation."""
+PROBES_SAY = {
+    Outcome.EQUAL: (EQUAL,),
+    Outcome.DIFFERS: (DIFFERS,),
+    Outcome.DECLARED: (DIFFERS, "on purpose, as declared"),
+    Outcome.RENDERER_REFUSES: (DECLINED, "the renderer raises"),
+    Outcome.NOT_TRIED: (NOT_APPLICABLE, "not tried"),
+}
+
+
+def bridges_of(renderer: Any, model: str) -> Iterator[Compared]:
+    """Each shape's bridge beside the template's continuation; not applicable where the template refuses the conversation."""
     tokenizer = real_tokenizers.load(model)
     text_of, close = shapes.template_text(tokenizer), shapes.closes(model)
-    cells = []
     for shape in shapes.SHAPES:
         try:
             wanted = shapes.continuation(tokenizer, text_of, shape, close, shapes.TOOLS)
             prompt, sampled = shapes.sampled_turn(tokenizer, text_of, shape, close, shapes.TOOLS)
         except Exception:  # the template refuses this conversation, or doesn't show it
-            cells.append("n/a")
+            yield Compared(shape.name, NOT_APPLICABLE, "the template refuses the conversation")
             continue
         out = renderer.try_bridge(prompt, sampled, shape.new, tools=shapes.TOOLS, previous_message=shape.assistant)
         if isinstance(out, BridgeDeclined):
-            cells.append("declined")
+            yield Compared(shape.name, DECLINED)
         else:
-            cells.append("=" if out.token_ids == prompt + sampled + wanted else "differs")
-    return cells
+            yield Compared(shape.name, EQUAL if out.token_ids == prompt + sampled + wanted else DIFFERS)
 
 
 if __name__ == "__main__":

@@ -12,25 +12,23 @@ import os
 import pathlib
 import sys
 import warnings
-from collections import Counter
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests" / "support")]
 sys.path[:0] = [str(folder) for folder in sorted((ROOT / "plugins").iterdir()) if folder.is_dir()]
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import fireworks_oracle as oracle
 import real_tokenizers
-import shapes
+from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with
 from rllm_renderer_fireworks.backend import FireworksBackend
 from rllm_renderer_fireworks.families import FAMILIES
 
-from rllm_renderer_core.metadata import installed_version
 from rllm_renderer_core.plugin import Coverage, Query
 
-HEADER = ["model", "backend", "renderer", "bridge", "verified against", "prompts", *[shape.name for shape in shapes.SHAPES]]
-SIGNS = {"equal": "=", "declined": "declined", "wrong": "WRONG", "refused by the format": "n/a"}
+HEADER = ("model", "renderer", "compared with", "prompts", "bridges")
+WORDS = {"equal": EQUAL, "declined": DECLINED, "wrong": DIFFERS, "refused by the format": NOT_APPLICABLE}
 UNPROVED = {
     "google/gemma-4-31B-it": "nothing: its template is in no package; E2B's with an empty thought behind the opener",
     "moonshotai/Kimi-K2.5": "nothing: its template is in no package; K2.6's renderer is the same class",
@@ -47,13 +45,10 @@ def main() -> None:
     if why is not None:
         sys.exit(why)
     warnings.simplefilter("ignore")
-    names = ("tinker-cookbook", "transformers", "renderers")
-    print(f"Measured with {', '.join(f'{name} {installed_version(name)}' for name in names if installed_version(name))}.")
-    print()
-    print("| " + " | ".join(HEADER) + " |")
-    print("|" + "---|" * len(HEADER))
+    print(measured_with("tinker-cookbook", "transformers"))
+    table = Table(HEADER)
     for case in oracle.CASES:
-        print("| " + " | ".join(row(case)) + " |", flush=True)
+        row(case, table)
     compared = {case.renderer for case in oracle.DEFAULTS}
     for family in FAMILIES:
         if family.renderer in compared:
@@ -61,31 +56,27 @@ def main() -> None:
         model = next(model for model in UNPROVED if family.matches(model))
         coverage = FireworksBackend().covers(Query(model))
         assert isinstance(coverage, Coverage)
-        cells = [model, "fireworks", f"`{coverage.renderer}`", "yes" if coverage.has_bridge else "no", UNPROVED[model]]
-        print("| " + " | ".join([*cells, *[""] * (len(HEADER) - len(cells))]) + " |")
+        bridge = "not measured" if coverage.has_bridge else "no bridge"
+        table.row(model, f"`{coverage.renderer}`", UNPROVED[model], "not measured", bridge)
+    table.end()
 
 
-def row(case: oracle.Case) -> list[str]:
-    """One line: the counts of equal prompts, and for each shape how its bridges compare, named, by id, with the calls."""
+def row(case: oracle.Case, table: Table) -> None:
+    """One line: the counts of equal prompts, and of bridges: with results that are named, by id, and with the calls."""
     variables = ", ".join(f"{name}={value}" for name, value in case.variables.items())
     against = f"{case.against}{f' ({variables})' if variables else ''}"
-    cells = [case.model, "fireworks", f"`{case.renderer}`", "yes"]
     missing = real_tokenizers.missing(case.model)
     if missing:
-        return [*cells, missing, *[""] * (len(HEADER) - 5)]
-    counts, _ = oracle.compare_renders(case)
-    prompts = f"{counts['equal']} of {counts['equal'] + counts['differs']}"
-    bridges = oracle.compare_bridges(case)
-    return [*cells, against, prompts, *[_shape([each for each in bridges if each.shape == s.name]) for s in shapes.SHAPES]]
-
-
-def _shape(bridges: list[oracle.Bridge]) -> str:
-    """``=`` where all are equal; else each way of handing results over that isn't."""
-    outcomes = Counter(each.outcome for each in bridges)
-    if len(outcomes) == 1:
-        return SIGNS[bridges[0].outcome]
-    odd = {each.results: SIGNS[each.outcome] for each in bridges if each.outcome != "equal"}
-    return "= but " + ", ".join(f"{sign} {results}" for results, sign in odd.items())
+        table.row(case.model, f"`{case.renderer}`", missing, "not measured", "not measured")
+        return
+    counts, odd = oracle.compare_renders(case)
+    prompts = table.tally([*[Compared("", EQUAL)] * counts["equal"], *[Compared(each, DIFFERS) for each in odd]])
+    bridges = table.tally(
+        Compared(each.shape + (" by id" if each.results == "by id" else ""), WORDS[each.outcome])
+        for each in oracle.compare_bridges(case)
+    )
+    record = {"model": case.model, "backend": "fireworks", "renderer": case.renderer, "prompts": prompts, "bridges": bridges}
+    table.row(case.model, f"`{case.renderer}`", against, prompts, bridges, **record)
 
 
 if __name__ == "__main__":

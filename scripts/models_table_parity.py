@@ -12,15 +12,15 @@ import os
 import pathlib
 import sys
 import warnings
-from collections import Counter
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support")]
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import real_tokenizers
+from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with
 
 from rllm_renderer_core.discovery import load_backends
-from rllm_renderer_core.metadata import installed_version
+from rllm_renderer_core.parity.bridges import BridgeOutcome
 from rllm_renderer_core.parity.comparison import Budget
 from rllm_renderer_core.parity.detection import Tried, nearest, refusal, try_all
 from rllm_renderer_core.parity.report import Outcome
@@ -28,46 +28,45 @@ from rllm_renderer_core.plugin import Query
 
 HIDDEN = "ckpt-step-40"
 WORDS = {
-    "agrees": "agree",
-    "the renderer declines": "declined",
-    "the reference has no such turn": "refused by the template",
-    "the reference declines and refuses": "refused by the template",
+    BridgeOutcome.AGREES: (EQUAL,),
+    BridgeOutcome.DIFFERS: (DIFFERS,),
+    BridgeOutcome.DECLINED: (DECLINED,),
+    BridgeOutcome.REFUSED: (NOT_APPLICABLE, "the template refuses the conversation"),
+    BridgeOutcome.UNPROVEN: (NOT_APPLICABLE, "the template refuses the conversation"),
+    BridgeOutcome.NOT_TRIED: (NOT_APPLICABLE, "not tried"),
 }
-HEADER = ("tokenizer", "found", "probes", "bridges", "equal too", "nearest, where nothing is found")
+HEADER = ("tokenizer", "found", "prompts", "bridges", "equal too", "nearest, where nothing is found")
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    names = ("renderers", "tinker-cookbook", "transformers")
-    print(f"Measured with {', '.join(f'{name} {version}' for name in names if (version := installed_version(name)))}.")
-    print()
-    print(f"| {' | '.join(HEADER)} |")
-    print("|" + "---|" * len(HEADER))
+    print(measured_with("renderers", "tinker-cookbook", "transformers"))
+    table = Table(HEADER)
     registered = sorted(load_backends()[0], key=lambda each: (-each.backend.priority, each.plugin, each.order))
     for model, source in real_tokenizers.MODELS.items():
         if real_tokenizers.missing(model):
             continue
         if source.template is None:
-            print(f"| {model} | - | - | - | - | the tokenizer has no chat template |")
+            table.row(model, "-", "-", "-", "-", "the tokenizer has no chat template")
             continue
         query = Query(HIDDEN, real_tokenizers.load(model, name_or_path=HIDDEN))
         why_not = refusal(query, Budget())
         tried = [] if why_not else [each for one in registered for each in try_all(one, query, Budget())]
         passed = [each for each in tried if each.passed]
-        cells = found(passed) if passed else ["-", "-", "-", "-", (why_not or nearest(tried)).split(": ")[0]]
-        print(f"| {' | '.join([model, *cells])} |".replace("\n", " "), flush=True)
+        cells = found(passed, table) if passed else ["-", "-", "-", "-", (why_not or nearest(tried)).split(": ")[0]]
+        table.row(model, *cells)
+    table.end()
 
 
-def found(passed: list[Tried]) -> list[str]:
+def found(passed: list[Tried], table: Table) -> list[str]:
     """The winner's cells."""
     winner = passed[0]
     report = winner.report
     assert report is not None
-    refused = report.having(Outcome.RENDERER_REFUSES)
-    probes = f"{report.equal} of {report.accepted}" + (f", refuses {len(refused)}" if refused else "")
-    counts = Counter(each.outcome.value for each in winner.bridges)
-    bridges = ", ".join(f"{count} {WORDS.get(outcome, outcome)}" for outcome, count in counts.most_common())
-    return [f"`{winner.name}`", probes, bridges, ", ".join(f"`{each.name}`" for each in passed[1:]) or "-", "-"]
+    refused = [Compared(str(each.probe), DECLINED, "the renderer raises") for each in report.having(Outcome.RENDERER_REFUSES)]
+    prompts = table.tally([*[Compared("", EQUAL)] * report.equal, *refused])
+    bridges = table.tally(Compared(each.shape, *WORDS[each.outcome]) for each in winner.bridges)
+    return [f"`{winner.name}`", prompts, bridges, ", ".join(f"`{each.name}`" for each in passed[1:]) or "-", "-"]
 
 
 if __name__ == "__main__":

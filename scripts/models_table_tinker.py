@@ -2,9 +2,8 @@
 
     PYTHONPATH=.:plugins/rllm-renderer-tinker python scripts/models_table_tinker.py
 
-Needs the packages of the tests (see tests/support/real_tokenizers.py). Each cell is ``render / bridge``. The render is that of
-the whole conversation with its opener; the bridge goes from a turn that the official template wrote, stop included. Both are
-done without tools and with two; where the two disagree, both are printed.
+Needs the packages of the tests (see tests/support/real_tokenizers.py). A prompt is the whole conversation with its opener; a
+bridge goes from a turn that the official template wrote, stop included. Both are done without tools and with two.
 """
 
 # ruff: noqa: T201
@@ -13,7 +12,6 @@ from __future__ import annotations
 import pathlib
 import sys
 import warnings
-from importlib.metadata import version
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support"))
@@ -21,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "
 import real_tokenizers
 import shapes
 import tinker_oracle as oracle
+from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with, reason_of
 from rllm_renderer_tinker.backend import TinkerBackend
 
 from rllm_renderer_core import BridgeDeclined, RendererError
@@ -28,26 +27,23 @@ from rllm_renderer_core.plugin import Coverage, Query
 from rllm_renderer_core.renderer import ResolvedRenderer
 from rllm_renderer_core.resolution import Resolution
 
+OWN = "there is nothing official to compare with; it equals the renderer's own full render"
+
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    notes: dict[str, int] = {}
-    print(f"tinker-cookbook {version('tinker-cookbook')}\n")
-    print("| renderer | model | " + " | ".join(shape.name for shape in shapes.SHAPES) + " |")
-    print("|---|---|" + "---|" * len(shapes.SHAPES))
+    print(measured_with("tinker-cookbook", "transformers"))
+    table = Table(("renderer", "model", "prompts", "bridges"))
     for case in [*oracle.CASES, *oracle.MORE, *oracle.OWN]:
         why = real_tokenizers.missing(case.model)
         renderer = None if why else resolved(case)
         if renderer is None:
             continue
-        cells = []
-        for shape in shapes.SHAPES:
-            by_tools = [cell(case, renderer, shape, tools, notes) for tools in (None, shapes.TOOLS)]
-            cells.append(by_tools[0] if by_tools[0] == by_tools[1] else f"{by_tools[0]}; tools: {by_tools[1]}")
-        print(f"| {case.renderer} | {case.model.split('/')[1]} | " + " | ".join(cells) + " |")
-    print()
-    for note, number in notes.items():
-        print(f"{number}. {note}")
+        each = [(case, renderer, shape, tools) for shape in shapes.SHAPES for tools in (None, shapes.TOOLS)]
+        prompts, bridges = table.tally(rendered(*one) for one in each), table.tally(bridged(*one) for one in each)
+        record = {"model": case.model, "backend": "tinker", "renderer": case.renderer, "prompts": prompts, "bridges": bridges}
+        table.row(case.renderer, case.model, prompts, bridges, **record)
+    table.end()
 
 
 def resolved(case: oracle.Case) -> ResolvedRenderer | None:
@@ -60,23 +56,24 @@ def resolved(case: oracle.Case) -> ResolvedRenderer | None:
     return ResolvedRenderer(backend, query, coverage, resolution)
 
 
-def cell(case: oracle.Case, renderer: ResolvedRenderer, shape: shapes.Shape, tools: Any, notes: dict[str, int]) -> str:
-    return f"{rendered(case, renderer, shape, tools, notes)} / {bridged(case, renderer, shape, tools, notes)}"
+def named(shape: shapes.Shape, tools: Any) -> str:
+    return shape.name + (" with tools" if tools else "")
 
 
-def rendered(case: oracle.Case, renderer: ResolvedRenderer, shape: shapes.Shape, tools: Any, notes: dict[str, int]) -> str:
+def rendered(case: oracle.Case, renderer: ResolvedRenderer, shape: shapes.Shape, tools: Any) -> Compared:
     messages = [*shapes.OPENING, shape.assistant, *shape.new]
     expected = oracle.expected_ids(case, messages, tools, True)
     try:
         ids = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
     except RendererError as error:
-        return f"refused{_note(error, notes)}"
+        return Compared(named(shape, tools), DECLINED, reason_of(error).partition(": ")[2] or reason_of(error))
     if expected is None:
-        return "n/a"
-    return "equal" if ids == expected else "differs"
+        return Compared(named(shape, tools), NOT_APPLICABLE, "no official template here accepts the conversation")
+    return Compared(named(shape, tools), EQUAL if ids == expected else DIFFERS)
 
 
-def bridged(case: oracle.Case, renderer: ResolvedRenderer, shape: shapes.Shape, tools: Any, notes: dict[str, int]) -> str:
+def bridged(case: oracle.Case, renderer: ResolvedRenderer, shape: shapes.Shape, tools: Any) -> Compared:
+    what = named(shape, tools)
     expected, official = oracle.official_delta(case, shape, tools), oracle.official_turn(case, shape, tools)
     turns = own_turns(case, renderer, tools) if official is None else [official]
     try:
@@ -87,12 +84,13 @@ def bridged(case: oracle.Case, renderer: ResolvedRenderer, shape: shapes.Shape, 
     tried = [(renderer.try_bridge(p, c, shape.new, **more), len(p) + len(c)) for p, c in turns]
     made = [(out.token_ids[size:], size) for out, size in tried if not isinstance(out, BridgeDeclined)]
     if not made:
-        out = tried[0][0] if tried else "no turn can be made"
-        return f"declined{_note(out, notes)}"
+        return Compared(what, DECLINED, reason_of(tried[0][0]).split("': ")[-1] if tried else "no turn can be made")
     delta = made[0][0]
     if expected is not None:
-        return "equal" if delta == expected else "differs"
-    return "own" if full[-len(delta) :] == delta else "differs from its own render"
+        return Compared(what, EQUAL if delta == expected else DIFFERS)
+    return (
+        Compared(what, NOT_APPLICABLE, OWN) if full[-len(delta) :] == delta else Compared(what, DIFFERS, "from its own render")
+    )
 
 
 def own_turns(case: oracle.Case, renderer: ResolvedRenderer, tools: Any) -> list[tuple[list[int], list[int]]]:
@@ -105,11 +103,6 @@ def own_turns(case: oracle.Case, renderer: ResolvedRenderer, tools: Any) -> list
     close = list(renderer.upstream.reasoning_ids[1:])
     open_ended = not renderer.parse_response(word, prompt_ids=prompt).reasoning_complete
     return [(prompt, [*(close if open_ended else []), *word, stop]) for stop in renderer.get_stop_token_ids()]
-
-
-def _note(error: Any, notes: dict[str, int]) -> str:
-    text = str(getattr(error, "reason", error)).splitlines()[0]
-    return f" [{notes.setdefault(text, len(notes) + 1)}]"
 
 
 if __name__ == "__main__":

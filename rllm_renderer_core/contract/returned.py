@@ -105,7 +105,7 @@ def checked_bridge(
         indices = None if out.message_indices is None else out.message_indices[size:]
         mask = None if out.sampled_mask is None else out.sampled_mask[size:]
     if not delta:
-        raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to P + C")
+        raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to the prompt and completion")
     delta = checked_ids(delta, backend, "a bridge")
     _check_attribution(indices, mask, backend, messages)
     if whole is not None:
@@ -125,7 +125,7 @@ def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend:
     starts_with_prompt = prompt.equals(ids)
     if not starts_with_prompt or behind[: len(sampled)] != sampled:
         ids.extend(behind)
-        raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with P + C")
+        raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with the prompt and completion")
     ids[:] = prompt  # what was compared equal may still be True for 1
     ids.extend(sampled)
     return ids, behind[len(sampled) :]

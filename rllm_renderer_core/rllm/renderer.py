@@ -112,7 +112,7 @@ class RllmRenderer:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
-        """P + C and what follows, or ``None``: render again. The reason is logged."""
+        """The prompt and completion, and what follows them; or ``None``: render again. The reason is logged."""
         return self.resolved.bridge_to_next_turn(
             previous_prompt_ids,
             previous_completion_ids,

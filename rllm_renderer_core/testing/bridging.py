@@ -15,7 +15,7 @@ from .turns import TURNS, Turn, token_lists
 
 
 class BridgingChecks(Capabilities):
-    """Checks of ``bridge_to_next_turn``: P + C and more, or a decline."""
+    """Checks of ``bridge_to_next_turn``: prompt, completion and more, or a decline."""
 
     def test_it_bridges(self, resolved: ResolvedRenderer) -> None:
         needs = ("calls", "results") if self.calls and self.results else ()

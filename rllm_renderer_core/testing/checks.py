@@ -20,7 +20,7 @@ from .turns import OPENING, REASONING, TEXT, Turn, declared_tools, user
 
 
 def completions(resolved: ResolvedRenderer, turn: Turn, reasoning: bool) -> Iterator[tuple[list[int], list[int]]]:
-    """P and C as the turn would have been sampled, with each stop in turn where the format closes nothing itself."""
+    """Prompt and completion as the turn would have been sampled, with each stop where the format closes nothing itself."""
     prompt = resolved.render_ids(OPENING, tools=turn.tools, add_generation_prompt=True)
     message = {**turn.assistant, **({"reasoning_content": REASONING} if reasoning else {})}
     try:
@@ -84,14 +84,14 @@ def check_delta(
 
 
 def bridge(resolved: ResolvedRenderer, prompt: list[int], sampled: list[int], turn: Turn) -> RenderedTokens | BridgeDeclined:
-    """A bridge, checked: P + C and more, or declined, never a third outcome."""
+    """A bridge, checked for the prefix guarantee: prompt, completion and more, or a decline."""
     out = resolved.try_bridge(prompt, sampled, turn.new, tools=turn.tools, previous_message=turn.assistant)
     if isinstance(out, BridgeDeclined):
         assert not isinstance(out.__cause__, ContractError), f"the bridge contract is broken: {out.__cause__}"
         return out
     start = prompt + sampled
-    assert out.token_ids[: len(start)] == start, "a bridge must start with P + C, id for id"
-    assert len(out.token_ids) > len(start), "a bridge must add to P + C"
+    assert out.token_ids[: len(start)] == start, "a bridge must start with the prompt and completion, id for id"
+    assert len(out.token_ids) > len(start), "a bridge must add to the prompt and completion"
     if out.sampled_mask is not None:
         assert len(out.sampled_mask) == len(out.token_ids)
         assert True not in out.sampled_mask[len(start) :], "nothing of a delta was sampled"

@@ -28,9 +28,9 @@ class TestToy(RendererConformance):
 
 FAILS = {
     "DropsATokenOfTheDelta": ("the_delta_is_that_of_a_full_render", "doesn't start right behind the turn's close"),
-    "DropsATokenOfThePrompt": ("a_bridge_is_p_and_c_and_more_or_none", "doesn't start with P + C"),
-    "EncodesTheCompletionAgain": ("a_bridge_is_p_and_c_and_more_or_none", "doesn't start with P + C"),
-    "EncodesThePromptAgainInPlace": ("a_bridge_is_p_and_c_and_more_or_none", "doesn't start with P + C"),
+    "DropsATokenOfThePrompt": ("a_bridge_is_p_and_c_and_more_or_none", "doesn't start with the prompt and completion"),
+    "EncodesTheCompletionAgain": ("a_bridge_is_p_and_c_and_more_or_none", "doesn't start with the prompt and completion"),
+    "EncodesThePromptAgainInPlace": ("a_bridge_is_p_and_c_and_more_or_none", "doesn't start with the prompt and completion"),
     "LosesAToolResult": ("every_new_message_shows", "new message 1 (tool) doesn't show in the delta"),
     "RendersAssistantTextAgain": ("the_delta_is_that_of_a_full_render", "the delta"),
     "BridgesWithoutOpener": ("the_delta_is_that_of_a_full_render", "isn't how the whole conversation, rendered, ends"),

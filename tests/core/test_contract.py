@@ -340,7 +340,7 @@ def test_stops_are_a_sorted_list():
     assert wrap(ToyRenderer()).get_stop_strings() == []
 
 
-# The third outcome
+# The prefix guarantee
 
 THIRD = {
     "nothing more": P + C,
@@ -389,7 +389,7 @@ def test_ids_changed_in_place_are_a_third_outcome():
             return RenderedTokens([*prompt, *completion, *DELTA])
 
     prompt, completion = list(P), list(C)
-    assert "doesn't start with P + C" in reason(wrap(InPlace()), prompt, completion)
+    assert "doesn't start with the prompt and completion" in reason(wrap(InPlace()), prompt, completion)
     assert (prompt, completion) == (P, C)
 
 

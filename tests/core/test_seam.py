@@ -1,4 +1,4 @@
-"""The seam on small made-up formats: each has one property that real templates have, and the bridge is right or declined."""
+"""The seam on small toy formats: each has one property that real templates have, and the bridge is right or declined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated bridge calls on the seam over real chat templates: P + C + more, or None, and never a third outcome.
+"""Generated bridge calls on the seam over real chat templates: prompt, completion and more, or None (the prefix guarantee).
 
 A few hundred by default; ``RENDERER_FUZZ=10000 pytest tests/core/test_seam_fuzz.py`` runs that many over the four models.
 """

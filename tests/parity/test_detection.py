@@ -1,4 +1,4 @@
-"""Detection on a made-up format: who is tried, who wins, and what is said where nobody does."""
+"""Detection on a toy format: who is tried, who wins, and what is said where nobody does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rLLM's spellings and call forms, on made-up plugins; nothing of rLLM is needed."""
+"""rLLM's spellings and call forms, on toy plugins; nothing of rLLM is needed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SAME_VOCABULARY = {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B"}
 
 
 class MockFormat:
-    """The made-up bridge of rLLM's tests. It renders nothing."""
+    """The mock bridge of rLLM's tests. It renders nothing."""
 
     def render(self, messages: Any, *, tools: Any = None, add_generation_prompt: bool = False) -> RenderedTokens:
         raise NotImplementedError

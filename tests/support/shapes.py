@@ -1,7 +1,7 @@
 """Turn shapes, and what a model's official template puts behind an assistant turn: the oracle of all bridge tests.
 
 The oracle works on the template's text: it finds the assistant's last words, the first close behind them, and takes the ids
-whose characters lie behind that close. It shares nothing with the seam, which compares ids of made-up conversations.
+whose characters lie behind that close. It shares nothing with the seam, which compares ids of probe conversations.
 """
 
 from __future__ import annotations

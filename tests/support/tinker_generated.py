@@ -54,7 +54,7 @@ def check(turn: Turn, sampled: list[int], new: list[dict[str, Any]]) -> str:
     """One call; ``"declined"``, ``"bridged"`` or ``"equal"``, the last where a full render shows the same ids.
 
     Raises:
-        AssertionError: A third outcome, a lost message, other ids than a full render.
+        AssertionError: A broken prefix, a lost message, other ids than a full render.
     """
     out = turn.bridge(sampled, new)
     if isinstance(out, BridgeDeclined):

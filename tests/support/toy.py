@@ -1,4 +1,4 @@
-"""A made-up model: a format with control tokens, one id a character, and a hand-written renderer that keeps the contract.
+"""A toy model: a format with control tokens, one id a character, and a hand-written renderer that keeps the contract.
 
 It needs no tokenizer and nothing of the core but the value types, as a third party would write it. Text::
 

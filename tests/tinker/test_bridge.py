@@ -56,7 +56,7 @@ def own_turn(resolved, shape, tools):
 
 @pytest.mark.parametrize("tools", [None, shapes.TOOLS], ids=["no tools", "tools"])
 def test_a_bridge_equals_the_renderers_own_full_render(case, resolved, tools):
-    """The made-up completion is one word and a stop; what follows must be how the whole conversation, rendered, ends."""
+    """The completion is one word and a stop; what follows must be how the whole conversation, rendered, ends."""
     tokenizer = oracle.tokenizer(case.model)
     stops = [*resolved.get_stop_token_ids()]
     bridged = 0

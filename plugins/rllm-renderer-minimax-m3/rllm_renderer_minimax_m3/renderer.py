@@ -99,7 +99,7 @@ class MiniMaxM3Renderer:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens:
-        """P + C + the new turns + the next opener. ``tools`` don't matter here: the head of P declares them.
+        """Prompt, completion, the new turns and the next opener. ``tools`` don't matter: the prompt's head declares them.
 
         Raises:
             BridgeDeclined: Where the new turns can't be appended, with the reason in one line.

@@ -158,7 +158,7 @@ class PrimeRenderer:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
-        """P + C and what follows, from upstream's own bridge.
+        """Prompt and completion, and what follows, from upstream's own bridge.
 
         Raises:
             BridgeDeclined: With the reason.
@@ -177,7 +177,7 @@ class PrimeRenderer:
             raise BridgeDeclined(f"renderers can't extend this turn of {self.variant.family}")
         ids, indices, mask = self._end.repaired(out, prompt, sampled, closed)
         if numbered is not None:
-            # Upstream attributes P + C to no message, as it does scaffolding: -1 becomes None there in the core.
+            # Upstream attributes prompt and completion to no message, like scaffolding: -1 becomes None there in the core.
             indices = [-1 if index < 0 else numbered[index][0] for index in indices]
         self._open(ids, indices, mask, new)
         return RenderedTokens(ids, indices or None, mask or None, out.multi_modal_data)

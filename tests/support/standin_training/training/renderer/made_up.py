@@ -1,4 +1,4 @@
-"""A made-up model on Qwen's vocabulary: the role, a colon, the text."""
+"""A toy model on Qwen's vocabulary: the role, a colon, the text."""
 
 import tinker
 from tinker_cookbook.renderers import register_renderer
