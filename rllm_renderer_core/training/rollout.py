@@ -31,7 +31,6 @@ class Rollout(RolloutState):
         renderer: What ``resolve`` returned.
 
     Attributes:
-        messages: The conversation so far in normal form, with the assistant messages as parsed.
         tools: The declared tools in normal form.
         segments: What a trainer needs.
         declines: Where and why a new segment was started.
@@ -96,9 +95,8 @@ class Rollout(RolloutState):
             given = None if given is None else [*given, None]
         prompt = IdsView(self.segments[-1].token_ids, self._prompt_size)
         parsed = self.renderer.parse_response(completion, tools=self.tools, prompt_ids=prompt)
-        self.segments[-1].add_sampled(completion, given, restored_stop=restored is not None)
         self._replies[len(self.messages)] = Reply.of(parsed)
-        self.messages.append(parsed.to_message())
+        self.segments[-1].add_sampled(completion, given, parsed.to_message(), restored_stop=restored is not None)
         self.turns += 1
         self._recorded = True
         return parsed
@@ -131,7 +129,7 @@ class Rollout(RolloutState):
         if isinstance(out, BridgeDeclined):
             return self._render([*self.messages, *new], self.tools, Decline(self.turns, out.reason))
         segment.token_ids.extend(out)
-        self.messages.extend(new)
+        segment.messages.extend(new)
         self._prompt_size, self._recorded = len(segment.token_ids), False
         return list(segment.token_ids)
 
@@ -211,7 +209,7 @@ class Rollout(RolloutState):
             self.declines.append(decline)
         kept = len(self.messages) if messages[: len(self.messages)] == self.messages else 0
         self._replies = {index: reply for index, reply in self._replies.items() if index < kept}
-        self.tools, self.messages = tools, messages
-        self.segments.append(Segment(prompt))
+        self.tools = tools
+        self.segments.append(Segment(prompt, [], messages))
         self._prompt_size, self._recorded = len(prompt), False
         return list(prompt)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,14 @@ class Turn:
         end: Where it ends, exclusive.
         logprobs: One for each of its ids, ``None`` where it isn't known; ``None`` where none was recorded.
         restored_stop: The last id is the stop at which the engine stopped and which it didn't return: see ``Rollout.record``.
+        message: Index of its message in the segment's ``messages``.
     """
 
     start: int
     end: int
     logprobs: tuple[float | None, ...] | None = None
     restored_stop: bool = False
+    message: int = -1
 
 
 @dataclass
@@ -31,10 +34,12 @@ class Segment:
         token_ids: Prompt and completions, in order.
         turns: The completions that were sampled in this segment, in order. Earlier completions that are part of its first
             prompt, rendered again, are none of them: they are trained in the segment where they were sampled.
+        messages: The conversation that the ids are of, in normal form, with the assistant messages as parsed.
     """
 
     token_ids: list[int]
     turns: list[Turn] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def sampled_mask(self) -> list[bool]:
@@ -63,16 +68,25 @@ class Segment:
         """Positions of stops that the engine didn't return and that were put back; their log-probability is ``None``."""
         return [turn.end - 1 for turn in self.turns if turn.restored_stop]
 
-    def add_sampled(self, ids: Sequence[int], logprobs: Sequence[float | None] | None, *, restored_stop: bool = False) -> None:
-        """Append a completion."""
+    def add_sampled(
+        self,
+        ids: Sequence[int],
+        logprobs: Sequence[float | None] | None,
+        message: dict[str, Any],
+        *,
+        restored_stop: bool = False,
+    ) -> None:
+        """Append a completion and its message."""
         start = len(self.token_ids)
         self.token_ids.extend(ids)
         kept = None if logprobs is None else tuple(logprobs)
-        self.turns.append(Turn(start, len(self.token_ids), kept, restored_stop))
+        self.turns.append(Turn(start, len(self.token_ids), kept, restored_stop, len(self.messages)))
+        self.messages.append(message)
 
     def copy(self) -> Segment:
         """A segment of its own: one copy of the ids; turns can't change and are shared."""
-        return replace(self, token_ids=list(self.token_ids), turns=list(self.turns))
+        messages = [dict(message) for message in self.messages]
+        return replace(self, token_ids=list(self.token_ids), turns=list(self.turns), messages=messages)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,12 @@ def as_dict(rollout: RolloutState) -> dict[str, Any]:
         "schema": SCHEMA,
         "resolution": rollout.renderer.resolution.to_dict(),
         "tools": rollout.tools,
-        "messages": [dict(message) for message in rollout.messages],
         "segments": [
-            {"token_ids": list(segment.token_ids), "turns": [_turn(turn) for turn in segment.turns]}
+            {
+                "token_ids": list(segment.token_ids),
+                "turns": [_turn(turn) for turn in segment.turns],
+                "messages": [dict(message) for message in segment.messages],
+            }
             for segment in rollout.segments
         ],
         "declines": [asdict(decline) for decline in rollout.declines],
@@ -70,7 +73,7 @@ def refuse_other(made_by: Resolution, renderer: ResolvedRenderer) -> None:
 
 
 def _read(out: RolloutState, data: Mapping[str, Any]) -> None:
-    out.tools, out.messages = normalize_tools(data["tools"]), normalize_messages(data["messages"])
+    out.tools = normalize_tools(data["tools"])
     out.segments = [_segment(each, out.renderer) for each in data["segments"]]
     out.declines = [Decline(**each) for each in data["declines"]]
     out.turns = int(data["turns"])
@@ -85,7 +88,7 @@ def _read(out: RolloutState, data: Mapping[str, Any]) -> None:
 
 
 def _segment(data: Mapping[str, Any], renderer: ResolvedRenderer) -> Segment:
-    segment = Segment(list(renderer.as_ids(data["token_ids"])))
+    segment = Segment(list(renderer.as_ids(data["token_ids"])), [], normalize_messages(data["messages"]))
     end = 0
     for each in data["turns"]:
         start, stop = each["start"], each["end"]
@@ -93,6 +96,8 @@ def _segment(data: Mapping[str, Any], renderer: ResolvedRenderer) -> Segment:
             raise ValueError(f"a turn from {start} to {stop} doesn't fit {len(segment.token_ids)} ids behind {end}")
         logprobs = each["logprobs"]
         kept = None if logprobs is None else tuple(as_logprobs(logprobs, stop - start))
-        segment.turns.append(Turn(start, stop, kept, bool(each["restored_stop"])))
+        if not 0 <= each["message"] < len(segment.messages):
+            raise ValueError(f"a turn has message {each['message']} of {len(segment.messages)}")
+        segment.turns.append(Turn(start, stop, kept, bool(each["restored_stop"]), each["message"]))
         end = stop
     return segment

@@ -23,7 +23,6 @@ class RolloutState:
     def __init__(self, renderer: ResolvedRenderer) -> None:
         self._renderer: ResolvedRenderer | None = renderer
         self.tools: list[dict[str, Any]] | None = None
-        self.messages: list[dict[str, Any]] = []
         self.segments: list[Segment] = []
         self.declines: list[Decline] = []
         self.turns = 0
@@ -54,9 +53,14 @@ class RolloutState:
         """
         from .serialisation import refuse_other
 
-        refuse_other(self.__dict__.pop("_made_by", None) or self.renderer.resolution, renderer)
+        refuse_other(self.__dict__.get("_made_by") or self.renderer.resolution, renderer)
         self._renderer = renderer
         return self
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation of the current segment, in normal form, with the assistant messages as parsed."""
+        return self.segments[-1].messages if self.segments else []
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -80,7 +84,6 @@ class RolloutState:
         """
         out = type(self)(self.renderer)
         out.tools, out.turns = self.tools, self.turns
-        out.messages = [dict(message) for message in self.messages]
         out.segments = [segment.copy() for segment in self.segments]
         if not sampled:
             for segment in out.segments:
@@ -115,11 +118,13 @@ class RolloutState:
         return out
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_renderer": _key_of(self.renderer), "_made_by": self.renderer.resolution}
+        if self._renderer is None:
+            return self.__dict__
+        return {**self.__dict__, "_renderer": None, "_key": _key_of(self._renderer), "_made_by": self._renderer.resolution}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._renderer = _alive.get(state["_renderer"])
+        self._renderer = _alive.get(state["_key"])
 
 
 _alive: weakref.WeakValueDictionary[str, ResolvedRenderer] = weakref.WeakValueDictionary()

@@ -1,0 +1,185 @@
+"""Rollouts as trainers take them, read back with the trainers' own libraries."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+import rllm_source
+from toy import END, ToyRenderer, encode
+
+from rllm_renderer_core import Rollout, RolloutError
+from rllm_renderer_core.testing import wrap
+from rllm_renderer_core.training.export import IGNORED, Row, to_arrays, to_rows
+from rllm_renderer_core.training.frameworks import rllm_steps, to_verl
+
+np = pytest.importorskip("numpy", reason="numpy isn't installed: the exports aren't proven")
+
+OPENING = [{"role": "user", "content": "How many?"}]
+LIDS = [{"role": "user", "content": "And lids?"}]
+PAD = 0
+
+
+def played():
+    """Two rollouts: one of two turns and a declined bridge, whose stop was stripped; one of a turn, with an empty segment."""
+    renderer = wrap(ToyRenderer())
+    one = Rollout(renderer)
+    one.begin(OPENING)
+    one.record(encode("four"), [-0.1, -0.2, -0.3, -0.4], finish_reason="stop")
+    one.extend(LIDS)
+    one.record([*encode("two"), END, END], [-1.0] * 5)
+    one.extend(LIDS)  # declined: two stops
+    one.record([*encode("one"), END], [-2.0] * 4)
+    other = Rollout(renderer)
+    other.begin([*OPENING, *LIDS])
+    other.record([*encode("six"), END], [-3.0] * 4)
+    other.rewrite(OPENING)
+    return [one, other]
+
+
+def sampled(rollouts):
+    """The sampled ids and their log-probabilities, by segments that have any."""
+    return [
+        [(segment.token_ids[at], segment.logprobs[at]) for turn in segment.turns for at in range(turn.start, turn.end)]
+        for rollout in rollouts
+        for segment in rollout.segments
+        if segment.turns
+    ]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("left_pad", [False, True])
+def test_padded_arrays(library, left_pad):
+    if library == "torch":
+        pytest.importorskip("torch", reason="torch isn't installed: its tensors aren't proven")
+    rollouts = played()
+    batch = to_arrays(rollouts, pad_id=PAD, left_pad=left_pad, library=library)
+    assert type(batch.input_ids).__module__.split(".")[0] == library
+    assert batch.rows == [Row(0, 0), Row(0, 1), Row(1, 0)] and batch.left_out == [Row(1, 1)]
+    read = []
+    for number, row in enumerate(batch.rows):
+        segment = rollouts[row.rollout].segments[row.segment]
+        here = np.asarray(batch.attention_mask[number]).astype(bool)
+        assert np.asarray(batch.input_ids[number])[here].tolist() == segment.token_ids
+        assert np.asarray(batch.position_ids[number])[here].tolist() == list(range(len(segment.token_ids)))
+        assert here[-1 if left_pad else 0] and set(np.asarray(batch.input_ids[number])[~here].tolist()) <= {PAD}
+        values = []
+        for start, end in batch.spans[number]:
+            assert np.asarray(batch.loss_mask[number])[start:end].all()
+            known = np.asarray(batch.logprob_known[number])[start:end]
+            logprobs = np.asarray(batch.logprobs[number])[start:end]
+            ids = np.asarray(batch.input_ids[number])[start:end]
+            values += [(int(a), float(b) if c else None) for a, b, c in zip(ids, logprobs, known, strict=True)]
+        assert int(np.asarray(batch.loss_mask[number]).sum()) == segment.sampled_count
+        read.append([(a, None if b is None else round(b, 5)) for a, b in values])
+    assert read == sampled(rollouts)
+
+
+def test_what_is_too_long_is_never_cut():
+    with pytest.raises(RolloutError, match=r"segment 0 of rollout 0 has .* more than max_len=20"):
+        to_arrays(played(), pad_id=PAD, max_len=20)
+    assert to_arrays(played(), pad_id=PAD, max_len=500).input_ids.shape == (3, 500)
+
+
+def test_no_rollout_is_an_empty_batch():
+    assert to_arrays([], pad_id=PAD).input_ids.shape == (0, 0)
+
+
+def test_rows_of_a_data_set_come_back_as_they_were():
+    datasets = pytest.importorskip("datasets", reason="datasets isn't installed: rows of it aren't proven")
+    rollouts = played()
+    table = datasets.Dataset.from_list(to_rows(rollouts))
+    assert len(table) == 3
+    for row in table:
+        segment = rollouts[row["rollout"]].segments[row["segment"]]
+        assert row["input_ids"] == segment.token_ids
+        assert [label for label in row["labels"] if label != IGNORED] == [
+            token for token, mine in zip(segment.token_ids, segment.sampled_mask, strict=True) if mine
+        ]
+        assert row["completion_mask"] == [int(mine) for mine in segment.sampled_mask]
+        assert row["logprobs"] == segment.logprobs
+    assert table[0]["turns"][0]["restored_stop"] is True
+
+
+def test_verl_layout():
+    torch = pytest.importorskip("torch", reason="torch isn't installed: verl's layout isn't proven")
+    rollouts = played()
+    batch = to_verl(rollouts, pad_id=PAD, non_tensors={"uid": ["a", "b"]})
+    check_verl(torch, rollouts, batch.tensors, batch.non_tensors)
+    assert batch.left_out == [Row(1, 1)]
+    with pytest.raises(RolloutError, match="max_response_length=3"):
+        to_verl(rollouts, pad_id=PAD, max_response_length=3)
+    segment = rollouts[1].segments[0]
+    segment.turns[0] = dataclasses.replace(segment.turns[0], logprobs=None)
+    with pytest.raises(RolloutError, match="some turns have log-probabilities"):
+        to_verl(rollouts, pad_id=PAD)
+
+
+def check_verl(torch, rollouts, tensors, non_tensors):
+    width = tensors["prompts"].shape[1]
+    assert torch.equal(tensors["input_ids"], torch.cat([tensors["prompts"], tensors["responses"]], dim=1))
+    expected = (tensors["attention_mask"].cumsum(1) - 1) * tensors["attention_mask"]
+    assert torch.equal(tensors["position_ids"], expected)
+    read = []
+    for number in range(len(tensors["prompts"])):
+        segment = rollouts[non_tensors["rollout"][number]].segments[non_tensors["segment"][number]]
+        here = tensors["attention_mask"][number].bool()
+        assert tensors["input_ids"][number][here].tolist() == segment.token_ids
+        assert here[:width].sum() == segment.turns[0].start and here[width - 1]
+        mine = tensors["response_mask"][number].bool()
+        ids, logprobs = tensors["responses"][number][mine].tolist(), tensors["rollout_log_probs"][number][mine].tolist()
+        read.append([(a, round(b, 5)) for a, b in zip(ids, logprobs, strict=True)])
+    assert read == [[(a, b or 0.0) for a, b in row] for row in sampled(rollouts)]
+    assert list(non_tensors["uid"]) == ["a", "a", "b"]
+
+
+def test_verl_takes_it():
+    pytest.importorskip("verl", reason="verl isn't installed: that DataProto takes the batch isn't proven, its layout is")
+    import torch
+
+    rollouts = played()
+    data = to_verl(rollouts, pad_id=PAD, non_tensors={"uid": ["a", "b"]}).to_dataproto()
+    check_verl(torch, rollouts, data.batch, data.non_tensor_batch)
+    assert len(data) == 3 and len(data.chunk(3)) == 3
+
+
+def test_rllm_steps_are_the_turns():
+    one, _ = played()
+    steps = rllm_steps(one)
+    assert [step["response_ids"] for step in steps] == [
+        [*encode("four"), END],
+        [*encode("two"), END, END],
+        [*encode("one"), END],
+    ]
+    assert steps[0]["logprobs"] == [-0.1, -0.2, -0.3, -0.4, 0.0] and steps[2]["logprobs"] == [-2.0] * 4
+    assert steps[1]["prompt_ids"][: len(steps[0]["prompt_ids"]) + 5] == steps[0]["prompt_ids"] + steps[0]["response_ids"]
+    assert [step["done"] for step in steps] == [False, False, True]
+    assert [step["model_response"] for step in steps] == ["four", "two", "one"]
+    assert [message["content"] for message in steps[1]["chat_completions"]] == ["How many?", "four", "And lids?", "two"]
+
+
+def test_rllm_takes_them(tmp_path):
+    root = rllm_source.source()
+    if root is None:
+        pytest.skip("RLLM_SOURCE isn't set: that rLLM's Trajectory takes the steps isn't proven, their fields are")
+    script = f"""
+import sys
+sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}
+from test_export import played
+from rllm_renderer_core.training.frameworks import to_rllm
+from rllm.types import Trajectory
+out = to_rllm(played()[0], name="solver", reward=1.0)
+assert type(out) is Trajectory and out.is_cumulative() and out.reward == 1.0
+again = Trajectory.from_dict(out.to_dict())
+assert [step.response_ids for step in again.steps] == [step.response_ids for step in out.steps]
+print(len(again.steps))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(root)}
+    )
+    if "ModuleNotFoundError" in done.stderr:
+        pytest.skip(f"rLLM can't be imported here, so that its Trajectory isn't proven: {done.stderr.splitlines()[-1]}")
+    assert done.stdout.strip() == "3", done.stderr
