@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from .contract.bridging import BridgeGuard
+from .contract.checking import ParseCheck
+from .contract.decoding import without_cleanup
 from .contract.dropped import DropCheck, Dropped
 from .contract.ids import IdsView, as_ids
 from .contract.marker_text import MarkerText
@@ -47,9 +49,17 @@ class ResolvedRenderer:
     """
 
     def __init__(
-        self, backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, *, marker_text: str = "allow"
+        self,
+        backend: Backend,
+        query: Query,
+        coverage: Coverage,
+        resolution: Resolution,
+        *,
+        marker_text: str = "allow",
+        parse_check: bool = True,
     ) -> None:
-        text = MarkerText(marker_text, query.tokenizer)
+        tokenizer = without_cleanup(query.tokenizer)
+        text = MarkerText(marker_text, tokenizer)
         inner = backend.create(replace(query, tokenizer=text.tokenizer), coverage)
         if not isinstance(inner, Renderer):
             raise ContractError(f"backend {backend.name!r} created a {type(inner).__name__}, which isn't a Renderer")
@@ -60,7 +70,7 @@ class ResolvedRenderer:
         self.upstream = inner
         self.tokenizer = query.tokenizer
         self.query = query
-        self._made_of = (backend, query, coverage, resolution, marker_text)
+        self._made_of = (backend, query, coverage, resolution, marker_text, parse_check)
         self._lock = _lock_of(query.tokenizer)
         self._media = bool(getattr(inner, "supports_media", False))
         self._names_results = bool(getattr(inner, "wants_result_names", True))
@@ -71,7 +81,10 @@ class ResolvedRenderer:
             stop_strings = getattr(inner, "get_stop_strings", None)
             self._stop_strings = checked_stop_strings(stop_strings() if callable(stop_strings) else [], self.backend)
         self._limit = id_limit(query.tokenizer)
-        self._parsing = ParseGuard(inner, f"{self.backend}:{self.name}", self._lock, text)
+        check = None
+        if parse_check and callable(getattr(tokenizer, "decode", None)):
+            check = ParseCheck(lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings)
+        self._parsing = ParseGuard(inner, f"{self.backend}:{self.name}", self._lock, text, check)
         self._bridging = BridgeGuard(inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text)
         decode = getattr(query.tokenizer, "decode", None)
         self._dropping = DropCheck(
@@ -90,11 +103,11 @@ class ResolvedRenderer:
         Raises:
             OptionError, TokenizerError: ``"literal"`` can't be had with this backend or this tokenizer.
         """
-        backend, query, coverage, resolution, _ = self._made_of
+        backend, query, coverage, resolution, _, parse_check = self._made_of
         options = {**resolution.options, "marker_text": marker_text}
         if marker_text == "allow":
             del options["marker_text"]
-        return _restore(backend, query, coverage, replace(resolution, options=options), marker_text)
+        return _restore(backend, query, coverage, replace(resolution, options=options), marker_text, parse_check)
 
     def deviations(self) -> dict[str, str]:
         """Where its backend differs from the model's chat template on purpose: names or tags of probes, and why."""
@@ -166,7 +179,10 @@ class ResolvedRenderer:
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        """Sampled ids, parsed; see ``Renderer``. Never raises. Calls of a format without ids get generated ones."""
+        """Sampled ids, parsed and checked against them; see ``Renderer``. Never raises.
+
+        Calls of a format without ids get generated ones. ``prompt_ids`` left out means this renderer's own opener.
+        """
         try:
             ids = self.as_ids(token_ids, "token_ids")
             prompt = None if prompt_ids is None else self.as_ids(prompt_ids, "prompt_ids")
@@ -256,8 +272,10 @@ class ResolvedRenderer:
             return out
 
 
-def _restore(backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, marker_text: str) -> ResolvedRenderer:
-    return ResolvedRenderer(backend, query, coverage, resolution, marker_text=marker_text)
+def _restore(
+    backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, marker_text: str, parse_check: bool
+) -> ResolvedRenderer:
+    return ResolvedRenderer(backend, query, coverage, resolution, marker_text=marker_text, parse_check=parse_check)
 
 
 _locks: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()

@@ -26,12 +26,16 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Options that ids may depend on, with their defaults: those that a ``Resolution`` records."""
 
+HOW: Mapping[str, Any] = {"parity": "prefer", "detect": True, "parse_check": "on"}
+"""Options that no id depends on."""
+
 CHOICES = {
     "thinking": (None, True, False),
     "thinking_retention": ("all", "tool_cycle"),
     "marker_text": ("allow", "error", "literal"),
     "dropped": ("error", "warn"),
     "parity": ("prefer", "warn", "error", "off"),
+    "parse_check": ("on", "off"),
     "detect": (True, False),
 }
 
@@ -61,6 +65,7 @@ class Options(TypedDict, total=False):
             ``"prefer"`` one that won by name gives way to an installed renderer that is equal on every probe and turn shape,
             where there is one, and ``"warn"`` says once where it differs; ``"error"`` raises a ``ParityError``; ``"off"``
             compares nothing. No part of a ``Resolution``, which says what came of it.
+        parse_check: ``"off"`` leaves out the check of parsed completions against their ids. No part of a ``Resolution`` either.
         detect: Where no backend covers the name, look for a renderer that gives the ids of the tokenizer's chat template.
         pin: A ``Resolution``, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what
             differs.
@@ -80,6 +85,7 @@ class Options(TypedDict, total=False):
     date: str | datetime.date | None
     require_bridge: bool
     parity: Literal["prefer", "warn", "error", "off"]
+    parse_check: Literal["on", "off"]
     detect: bool
     pin: Resolution | Mapping[str, Any] | None
 
@@ -97,6 +103,7 @@ class Request:
     pin: Resolution | None = None
     parity: str = "prefer"
     detect: bool = True
+    parse_check: bool = True
 
     @classmethod
     def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
@@ -120,7 +127,7 @@ class Request:
         spelling, renderer = next(iter(asked.items()), ("renderer", None))
         options = {name: given.get(name, default) for name, default in DEFAULTS.items()}
         options["date"] = _day(options["date"])
-        how = {"parity": given.get("parity", "prefer"), "detect": given.get("detect", True)}
+        how = {name: given.get(name, default) for name, default in HOW.items()}
         for name, choices in CHOICES.items():
             value = {**options, **how}[name]
             if value not in choices:
@@ -128,13 +135,15 @@ class Request:
                 raise OptionError(f"{name} must be one of {text}, not {value!r}", option=name)
         backend = given.get("backend") or (None if pin else os.environ.get("RLLM_RENDERER_BACKEND")) or None
         if pin is not None:
-            return replace(_pinned(pin, model, backend, renderer, given, options), parity=str(how["parity"]), detect=False)
+            pinned = _pinned(pin, model, backend, renderer, given, options)
+            return replace(pinned, parity=str(how["parity"]), detect=False, parse_check=how["parse_check"] == "on")
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
         required = bool(given.get("require_bridge", False))
-        return cls(model, backend, renderer, spelling, options, required, None, str(how["parity"]), bool(how["detect"]))
+        request = cls(model, backend, renderer, spelling, options, required, None, str(how["parity"]), bool(how["detect"]))
+        return replace(request, parse_check=how["parse_check"] == "on")
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""

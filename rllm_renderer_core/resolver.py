@@ -166,7 +166,14 @@ def _created(selection: Selection) -> ResolvedRenderer:
     resolution = _recorded(selection)
     marker_text = selection.request.options["marker_text"]
     try:
-        return ResolvedRenderer(registered.backend, selection.query, coverage, resolution, marker_text=marker_text)
+        return ResolvedRenderer(
+            registered.backend,
+            selection.query,
+            coverage,
+            resolution,
+            marker_text=marker_text,
+            parse_check=selection.request.parse_check,
+        )
     except OptionError:
         raise
     except (Exception, SystemExit) as error:

@@ -113,6 +113,11 @@ class ToolCall(dict[str, Any]):
             return text
         return value if isinstance(value, dict) else text
 
+    @property
+    def sound(self) -> bool:
+        """Whether it is a call at all: one that is OK, or OK but for its tool, which isn't declared."""
+        return self.status in (ToolCallStatus.OK, ToolCallStatus.UNKNOWN_TOOL)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _tool_call, (dict(self), self.raw, self.status)
 
@@ -180,13 +185,15 @@ class ParsedResponse:
         return [call for call in self.tool_calls if call.status is ToolCallStatus.OK]
 
     def to_message(self) -> dict[str, Any]:
-        """The assistant message for the history. Calls that aren't OK go back as the text that the model wrote."""
+        """The assistant message for the history. Broken calls go back as the text that the model wrote.
+
+        A call to a tool that isn't declared is a call like any other: its result follows it.
+        """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
-        broken = [call.raw for call in self.tool_calls if call.status is not ToolCallStatus.OK]
-        message["content"] += "".join(broken)
+        message["content"] += "".join(call.raw for call in self.tool_calls if not call.sound)
         if self.reasoning_content is not None:
             message["reasoning_content"] = self.reasoning_content
-        calls = [call for call in self.tool_calls if call.status is ToolCallStatus.OK]
+        calls = [call for call in self.tool_calls if call.sound]
         if calls:
             message["tool_calls"] = [call.__deepcopy__({}) for call in calls]
         return message

@@ -39,6 +39,9 @@ RESOLVE = {
     "parity": click.option(
         "--parity", type=click.Choice(["prefer", "warn", "error", "off"]), help="What a difference from the chat template is."
     ),
+    "parse_check": click.option(
+        "--parse-check", type=click.Choice(["on", "off"]), help="Whether parsed completions are checked against their ids."
+    ),
     "detect": click.option(
         "--detect/--no-detect", default=None, help="Look for the renderer by the chat template where no name is listed."
     ),

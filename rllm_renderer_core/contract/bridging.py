@@ -144,7 +144,7 @@ class BridgeGuard:
         if not all(isinstance(each, str) and each.startswith(GENERATED_ID) for each in given):
             return None
         parsed = self._parsing.parse(sampled, tools, prompt.to_list())
-        if not parsed.tool_calls or any(call.status is not ToolCallStatus.OK for call in parsed.tool_calls):
+        if not parsed.tool_calls or not all(call.sound for call in parsed.tool_calls):
             return None
         if not set(given) <= {call.id for call in parsed.tool_calls}:
             return None

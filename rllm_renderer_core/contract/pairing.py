@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..types import ParsedResponse, ToolCallStatus
+from ..types import ParsedResponse
 
 Call = tuple[str, str | None]
 """Name and id (``None`` where the format has none) of one call, in the order in which the model wrote them."""
@@ -22,7 +22,7 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
 
 def sampled_calls(parsed: ParsedResponse) -> list[Call]:
     """Names and native ids of the calls in a parsed completion; empty where one of them is broken."""
-    if any(call.status is not ToolCallStatus.OK for call in parsed.tool_calls):
+    if not all(call.sound for call in parsed.tool_calls):
         return []
     return [(call.name, call.id) for call in parsed.tool_calls]
 

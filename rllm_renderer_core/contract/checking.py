@@ -1,0 +1,155 @@
+"""The parse contract: what a backend makes of a completion, checked against the sampled ids.
+
+In two ways, as each catches what the other can't. The accounting walks the completion's text: reasoning, content, calls' raw
+texts and frame must be all of it, in order. It catches text that vanished, moved or is there twice. And each OK call is
+written in the format again, and must give its own text. That catches arguments that are missing, cut, of another type, or of
+another call. What fails is never OK; it stays visible, and ``lossless`` and ``loss`` say why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
+from ..vocabulary import control_ids
+from .accounting import Unaccounted, account, raw_spans
+from .arguments import json_status
+from .decoding import Atom, Decoder
+from .rewriting import QUESTION, Rewriter
+
+
+class ParseCheck:
+    """Checks completions of one renderer.
+
+    Args:
+        render_ids: Messages in normal form to ids, by the backend's own renderer.
+        tokenizer: The one that it renders with.
+        stops: Its stop ids.
+        stop_strings: Its stops that aren't one id.
+    """
+
+    def __init__(
+        self,
+        render_ids: Callable[[list[dict[str, Any]]], Sequence[int]],
+        tokenizer: Any,
+        stops: frozenset[int],
+        stop_strings: Sequence[str],
+    ) -> None:
+        self._render_ids, self._tokenizer = render_ids, tokenizer
+        self._stops, self._stop_strings = stops, stop_strings
+        self._rewriter = Rewriter(lambda messages: self._decoder.text(render_ids(messages)))
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of a completion up to its stop; empty where an id has none."""
+        at = next((index for index, token in enumerate(ids) if token in self._stops), len(ids))
+        try:
+            return self._decoder.text(ids[:at])
+        except Exception:
+            return ""
+
+    def checked(self, ids: list[int], out: ParsedResponse) -> ParsedResponse:
+        """What the backend returned, with the status that follows from the check."""
+        try:
+            atoms = self._decoder.atoms(ids)
+        except Exception:
+            return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
+        out = self._rewritten(out, "".join(atom.text for atom in atoms))
+        try:
+            account(self._without_stop_strings(atoms), out, self._frame)
+        except Unaccounted as reason:
+            return self._lossy(out, str(reason))
+        return out
+
+    def _rewritten(self, out: ParsedResponse, text: str) -> ParsedResponse:
+        """The calls that aren't what was sampled lose their OK."""
+        spans = raw_spans(text, [call.raw for call in out.tool_calls])
+        sound = [at for at, call in enumerate(out.tool_calls) if call.status is ToolCallStatus.OK and spans[at][0] >= 0]
+        calls = list(out.tool_calls)
+        faults: dict[int, str | None] = {
+            at: "its raw text isn't in the completion" for at, call in enumerate(calls) if spans[at][0] < 0
+        }
+        if sound:
+            faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound]), strict=True))
+        for at, fault in faults.items():
+            if fault is not None and calls[at].status is ToolCallStatus.OK:
+                calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)
+                out = self._lossy(replace(out, tool_calls=calls), f"call {at} ({calls[at].name}): {fault}")
+        return out
+
+    def _lossy(self, out: ParsedResponse, reason: str, *, every: bool = False) -> ParsedResponse:
+        calls = (
+            [changed(call, status=ToolCallStatus.MALFORMED_STRUCTURE) for call in out.tool_calls] if every else out.tool_calls
+        )
+        broken = any(call.status is ToolCallStatus.MALFORMED_STRUCTURE for call in calls)
+        termination = Termination.MALFORMED if broken and out.termination is Termination.STOP else out.termination
+        loss = reason if out.loss is None else f"{out.loss}; {reason}"
+        return replace(out, tool_calls=calls, termination=termination, lossless=False, loss=loss)
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        return Decoder(self._tokenizer, control_ids(self._tokenizer) | self._stops)
+
+    def _without_stop_strings(self, atoms: list[Atom]) -> list[Atom]:
+        """Formats whose stop is a text: what ends with it, without it."""
+        if self._stops:
+            return atoms
+        text = "".join(atom.text for atom in atoms)
+        end = min((text.index(stop) for stop in self._stop_strings if stop in text), default=len(text))
+        return [Atom(atom.text[: max(0, end - atom.start)], atom.control, atom.start) for atom in atoms if atom.start < end]
+
+    @cached_property
+    def _frame(self) -> frozenset[str]:
+        """Words that the format writes beside its control tokens, in a turn with reasoning and in one with a call."""
+        call = {"id": "call00000", "type": "function", "function": {"name": "zulu", "arguments": '{"yankee": "xray"}'}}
+        turns: list[dict[str, Any]] = [
+            {"role": "assistant", "content": "omega", "reasoning_content": "alpha"},
+            {"role": "assistant", "content": "", "reasoning_content": "alpha", "tool_calls": [call]},
+        ]
+        found: set[str] = set()
+        for turn in turns:
+            try:
+                ids = self._render_ids([dict(QUESTION), turn])
+                shown = self._decoder.atoms(ids)
+            except Exception:  # a format that has no reasoning, or no calls
+                continue
+            text = "".join(atom.text for atom in shown)
+            start = text.rfind("ping") + 4
+            found.update(part for atom in shown if atom.end > start for part in _plain_parts(atom, start))
+        return frozenset(found)
+
+
+def _plain_parts(atom: Atom, start: int) -> list[str]:
+    """The words of a rendered text that are the format's own."""
+    if atom.control:
+        return []
+    text = atom.text[max(0, start - atom.start) :]
+    for word in ("omega", "alpha", "zulu", "yankee", "xray"):
+        text = text.replace(word, "\0")
+    return [part for part in text.split("\0") if part.strip()]
+
+
+def judged(call: ToolCall, tools: Sequence[Any] | None) -> ToolCall:
+    """A call with the status that follows from its name and arguments alone, for every backend the same."""
+    if call.status is not ToolCallStatus.OK:
+        return call
+    name = call.name
+    if not name.strip() or any(letter.isspace() for letter in name):
+        status = ToolCallStatus.MISSING_NAME if not name.strip() else ToolCallStatus.MALFORMED_STRUCTURE
+    else:
+        status = json_status(call["function"]["arguments"])
+        if status is ToolCallStatus.OK and tools and not any(tool["function"]["name"] == name for tool in tools):
+            status = ToolCallStatus.UNKNOWN_TOOL
+    return call if status is ToolCallStatus.OK else changed(call, status=status)
+
+
+def changed(call: ToolCall, *, id: str | None = None, status: ToolCallStatus | None = None) -> ToolCall:
+    return ToolCall(
+        call.name,
+        call["function"]["arguments"],
+        id=id or call.id,
+        raw=call.raw,
+        status=call.status if status is None else status,
+    )

@@ -1,0 +1,83 @@
+"""Ids to text exactly: nothing cleaned up, and what is a control token told apart from text that spells one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+def without_cleanup(tokenizer: Any) -> Any:
+    """The tokenizer, or a shallow copy of it whose ``decode`` leaves spaces as they are.
+
+    Official Llama 3 tokenizers ship ``clean_up_tokenization_spaces=True``, by which ``x != y , z`` decodes to ``x!= y, z``. The
+    caller's object isn't touched; the copy shares its vocabulary.
+    """
+    if not getattr(tokenizer, "clean_up_tokenization_spaces", False):
+        return tokenizer
+    plain = copy.copy(tokenizer)
+    plain.clean_up_tokenization_spaces = False
+    return plain
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A piece of a text: a control token, or a run of ordinary ids."""
+
+    text: str
+    control: bool
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+class Decoder:
+    """Decodes with one tokenizer.
+
+    Args:
+        tokenizer: Any with ``decode``.
+        control: Ids of control tokens.
+    """
+
+    def __init__(self, tokenizer: Any, control: Collection[int]) -> None:
+        self._tokenizer, self._control = tokenizer, control
+        self._texts: dict[int, str] = {}
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of ids, control tokens spelled out.
+
+        Raises:
+            Exception: What the tokenizer raises at ids outside its vocabulary.
+        """
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)) if ids else ""
+
+    def atoms(self, ids: Sequence[int]) -> list[Atom]:
+        """The pieces of :meth:`text`, in order; together they are that text.
+
+        Raises:
+            Exception: As :meth:`text`.
+        """
+        out: list[Atom] = []
+        at = run = 0
+
+        def add(text: str, control: bool) -> None:
+            nonlocal at
+            if text:
+                out.append(Atom(text, control, at))
+                at += len(text)
+
+        for index, token in enumerate(ids):
+            if token in self._control:
+                add(self.text(ids[run:index]), False)
+                add(self._control_text(token), True)
+                run = index + 1
+        add(self.text(ids[run:]), False)
+        return out
+
+    def _control_text(self, token: int) -> str:
+        if token not in self._texts:
+            self._texts[token] = self.text([token])
+        return self._texts[token]
