@@ -7,9 +7,11 @@ result's id is the id of a call, or when there is one call and one result. A nam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..types import ParsedResponse
+
+AnyMessage = TypeVar("AnyMessage", bound=Mapping[str, Any])
 
 Call = tuple[str, str | None]
 """Name and id (``None`` where the format has none) of one call, in the order in which the model wrote them."""
@@ -43,6 +45,21 @@ def certain_pairing(calls: Sequence[Call], results: Sequence[Mapping[str, Any]])
         if call_id is None or wanted[0] is None or wanted[0] == call_id:
             return [(name, wanted[0] or call_id)]
     return None
+
+
+def places_among(calls: Sequence[Any], results: Sequence[Any]) -> list[int] | None:
+    """Each result's place among the calls, by ids or by names that no two share; ``None`` where it isn't certain."""
+    if None in calls or len(set(calls)) < len(calls) or len(set(results)) < len(results) or not set(results) <= set(calls):
+        return None
+    return [calls.index(each) for each in results]
+
+
+def in_call_order(messages: Sequence[AnyMessage], places: Sequence[int]) -> list[AnyMessage]:
+    """The messages with their tool results sorted by ``places``; all others stay where they are."""
+    out, at = list(messages), results_in(messages)
+    for index, place in zip(at, sorted(range(len(at)), key=places.__getitem__), strict=True):
+        out[index] = messages[at[place]]
+    return out
 
 
 def fill_results(calls: Sequence[Call], messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

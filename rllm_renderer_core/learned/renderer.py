@@ -14,13 +14,14 @@ from ..vocabulary import control_ids, eos_ids
 from .call_form import CallForm
 from .parser import LearnedParser
 from .seam import SeamBridge
+from .seamed import SeamedRenderer
 from .template_parser import learned_parser
 
 NO_BRIDGE = "a chat template of unknown make proves no bridge"
 BRIDGE_FIX = "template_bridge=True has each bridge proven by experiment"
 
 
-class ChatTemplateRenderer:
+class ChatTemplateRenderer(SeamedRenderer):
     """A tokenizer's ``apply_chat_template`` behind the protocol.
 
     Attribution is ``None``: a template doesn't tell which message a token belongs to. Completions are parsed by what the
@@ -34,11 +35,6 @@ class ChatTemplateRenderer:
         self._tokenizer = tokenizer
         self._variables = variables
         self._bridge = bridge
-
-    def render(
-        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> RenderedTokens:
-        return RenderedTokens(self.render_ids(messages, tools=tools, add_generation_prompt=add_generation_prompt))
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -66,12 +62,8 @@ class ChatTemplateRenderer:
     ) -> RenderedTokens | None:
         if not self._bridge:
             raise BridgeDeclined(NO_BRIDGE, fix=BRIDGE_FIX)
-        return self._seam.bridge_to_next_turn(
-            previous_prompt_ids,
-            previous_completion_ids,
-            new_messages,
-            tools=tools,
-            previous_message=previous_message,
+        return super().bridge_to_next_turn(
+            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
         )
 
     @property
@@ -94,16 +86,11 @@ class ChatTemplateRenderer:
         return self._seam_over(eos_ids(self._tokenizer)).turn_ends()
 
     @cached_property
-    def _seam(self) -> SeamBridge:
+    def seam(self) -> SeamBridge:
         return self._seam_over(self._stop_ids)
 
     def _seam_over(self, stop_ids: Sequence[int]) -> SeamBridge:
-        return SeamBridge(
-            lambda messages, tools: self.render_ids(messages, tools=tools, add_generation_prompt=True),
-            stop_ids,
-            control_ids(self._tokenizer),
-            named_results=False,
-        )
+        return SeamBridge(self.prompt_ids, stop_ids, control_ids(self._tokenizer), named_results=False)
 
     @cached_property
     def _call_form(self) -> CallForm:

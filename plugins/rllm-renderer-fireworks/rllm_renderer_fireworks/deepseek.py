@@ -11,7 +11,7 @@ from typing import Any
 from rllm_renderer_tinker.corrections import INDEX, MERGED
 from rllm_renderer_tinker.renderer import TinkerRenderer
 
-from rllm_renderer_core.contract.pairing import Call, calls_of, results_in, sampled_calls
+from rllm_renderer_core.contract.pairing import Call, calls_of, in_call_order, places_among, results_in, sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined
 from rllm_renderer_core.types import Message, RenderedTokens
 
@@ -68,33 +68,17 @@ def _ordered(messages: list[Message], calls: Sequence[Call]) -> tuple[list[Messa
     """The messages with their results in the order of their calls, and a turn of those calls."""
     at = results_in(messages)
     ids = [messages[index].get("tool_call_id") for index in at]
-    known: list[Any] = [call_id for _, call_id in calls]
-    order = _places(ids, known) or _places([messages[index].get("name") for index in at], [name for name, _ in calls])
+    order = places_among([call_id for _, call_id in calls], ids)
+    order = order or places_among([name for name, _ in calls], [messages[index].get("name") for index in at])
     if order is None or None in ids or len(set(ids)) < len(ids):
         raise BridgeDeclined(
             f"the format orders results by call, and {len(at)} results can't be paired for certain with the {len(calls)} calls "
             "of the completion, which carry no ids",
             fix="pass previous_message (Rollout does), and results with the ids of their calls",
         )
-    out = list(messages)
-    for index, (_, result) in zip(
-        at, sorted(zip(order, (messages[index] for index in at), strict=True), key=_first), strict=True
-    ):
-        out[index] = result
     answered = dict(zip(order, ids, strict=True))
-    made_up = [
+    named = [
         {"id": answered.get(place, f"unanswered_{place}"), "type": "function", "function": {"name": name, "arguments": "{}"}}
         for place, (name, _) in enumerate(calls)
     ]
-    return out, {"role": "assistant", "content": "", "tool_calls": made_up}
-
-
-def _first(pair: tuple[int, Message]) -> int:
-    return pair[0]
-
-
-def _places(results: Sequence[Any], calls: Sequence[Any]) -> list[int] | None:
-    """Each result's place among the calls, by ids or by names that no two share; ``None`` where that isn't certain."""
-    if None in calls or len(set(calls)) < len(calls) or len(set(results)) < len(results) or not set(results) <= set(calls):
-        return None
-    return [calls.index(each) for each in results]
+    return in_call_order(messages, order), {"role": "assistant", "content": "", "tool_calls": named}

@@ -9,8 +9,9 @@ from typing import Any
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.learned.seam import SeamBridge
+from rllm_renderer_core.learned.seamed import SeamedRenderer
 from rllm_renderer_core.plugin import Query
-from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
+from rllm_renderer_core.types import Message, ParsedResponse, Termination, ToolCall, ToolCallStatus
 from rllm_renderer_core.vocabulary import control_ids, eos_ids
 
 KEYWORDS = {"accumulate_reasoning": False, "reasoning_effort": "medium"}
@@ -44,7 +45,7 @@ def create_renderer(query: Query) -> ParserRenderer:
     return ParserRenderer(parser, query.tokenizer, {**KEYWORDS, **query.chat_template_kwargs})
 
 
-class ParserRenderer:
+class ParserRenderer(SeamedRenderer):
     """Renders to text with the parser and encodes it; attribution is ``None``, as text doesn't tell.
 
     Args:
@@ -57,12 +58,6 @@ class ParserRenderer:
         self._parser = parser
         self._tokenizer = tokenizer
         self._keywords = keywords
-
-    def render(
-        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> RenderedTokens:
-        """Messages to ids; what the parser raises is raised."""
-        return RenderedTokens(self.render_ids(messages, tools=tools, add_generation_prompt=add_generation_prompt))
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -102,29 +97,14 @@ class ParserRenderer:
         stops = getattr(self._parser, "stop_sequences", None) or eos_ids(self._tokenizer)
         return [stop for stop in stops if isinstance(stop, int)]
 
-    def bridge_to_next_turn(
-        self,
-        previous_prompt_ids: Sequence[int],
-        previous_completion_ids: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
-    ) -> RenderedTokens | None:
-        """The core's seam over this renderer; a ``BridgeDeclined`` where the tail can't be proven."""
-        return self._seam.bridge_to_next_turn(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
-        )
-
     @cached_property
-    def _seam(self) -> SeamBridge:
-        def prompt(messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
-            return self.render_ids(messages, tools=tools, add_generation_prompt=True)
+    def seam(self) -> SeamBridge:
+        """Over this renderer; calls are named by what the parser finds in a completion."""
 
         def calls(ids: Sequence[int]) -> list[tuple[str, str | None]]:
             return sampled_calls(self.parse_response(ids))
 
-        return SeamBridge(prompt, self.get_stop_token_ids(), control_ids(self._tokenizer), calls)
+        return SeamBridge(self.prompt_ids, self.get_stop_token_ids(), control_ids(self._tokenizer), calls)
 
 
 def _theirs(message: Message) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rllm_renderer_core.contract.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.errors import BridgeDeclined, MessageError
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
@@ -205,16 +206,11 @@ class PrimeRenderer:
         return self._in_call_order(new, previous) if family.ordered and len(results) > 1 else new
 
     def _in_call_order(self, new: list[dict[str, Any]], previous: Message | None) -> list[dict[str, Any]]:
-        calls = (previous or {}).get("tool_calls") or ()
-        place = {call["id"]: at for at, call in enumerate(calls) if call.get("id")}
-        at = [index for index, message in enumerate(new) if message["role"] == "tool"]
-        wanted = [new[index].get("tool_call_id") for index in at]
-        if len(place) != len(calls) or set(wanted) != set(place) or len(set(wanted)) != len(wanted):
+        calls = [call.get("id") or None for call in (previous or {}).get("tool_calls") or ()]
+        places = places_among(calls, [new[index].get("tool_call_id") for index in results_in(new)])
+        if places is None or len(places) != len(calls):
             raise BridgeDeclined(f"{self.variant.family} writes results in the order of their calls, which isn't known")
-        ordered = sorted((new[index] for index in at), key=lambda message: place[message["tool_call_id"]])
-        for index, message in zip(at, ordered, strict=True):
-            new[index] = message
-        return new
+        return in_call_order(new, places)
 
 
 def _as_list(ids: Sequence[int]) -> Ids:
