@@ -33,6 +33,8 @@ _HOME = {
     "learned.parser": ("LearnedParser",),
     "training.rollout": ("Rollout",),
     "training.segment": ("Decline", "Segment"),
+    "training.supervised": ("supervised",),
+    "training.example": ("SupervisedExample",),
     "errors": (
         "RendererError",
         "MessageError",
@@ -53,6 +55,7 @@ _HOME = {
         "TokenizerError",
         "ContractError",
         "RolloutError",
+        "UnreachableTurnError",
         "PinMismatchError",
         "ParityError",
         "BridgeDeclined",
@@ -82,9 +85,11 @@ if TYPE_CHECKING:
     from .resolver import explain as explain
     from .resolver import resolve as resolve
     from .resolver import select_backend as select_backend
+    from .training.example import SupervisedExample as SupervisedExample
     from .training.rollout import Rollout as Rollout
     from .training.segment import Decline as Decline
     from .training.segment import Segment as Segment
+    from .training.supervised import supervised as supervised
     from .types import Message as Message
     from .types import ParsedResponse as ParsedResponse
     from .types import RenderedTokens as RenderedTokens

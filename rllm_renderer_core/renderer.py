@@ -23,6 +23,7 @@ from .contract.messages import normalize_messages, normalize_tools, refuse_media
 from .contract.pairing import fill_history
 from .contract.parsing import ParseGuard
 from .contract.returned import BridgedTokens, checked_ids, checked_stop_strings, checked_tokens
+from .contract.sampled import SampledMask
 from .discovery import strict
 from .errors import BridgeDeclined, ContractError, RendererError, RenderError
 from .plugin import Backend, Coverage, Query
@@ -81,6 +82,7 @@ class ResolvedRenderer:
             stop_strings = getattr(inner, "get_stop_strings", None)
             self._stop_strings = checked_stop_strings(stop_strings() if callable(stop_strings) else [], self.backend)
         self._limit = id_limit(query.tokenizer)
+        self._masks = SampledMask(self.render_ids, self._stops)
         check = None
         if parse_check and callable(getattr(tokenizer, "decode", None)):
             check = ParseCheck(lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings)
@@ -134,7 +136,7 @@ class ResolvedRenderer:
             RenderError: The backend's upstream refuses it.
         """
         out: RenderedTokens = self._rendered("render", messages, tools, add_generation_prompt)
-        return out
+        return self._masks.correct(out)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False

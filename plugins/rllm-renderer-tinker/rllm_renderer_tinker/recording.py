@@ -59,15 +59,20 @@ def recorded(upstream: Any, messages: Sequence[dict[str, Any]]) -> list[Part]:
     chunks of the prompt are the same objects. The renderer itself isn't touched.
     """
     log = _Log()
+    # What a renderer notes about the conversation while it builds (DeepSeek-V4's notes whether tools are declared) has to be on
+    # the object whose messages are rendered.
+    twin = twin_of(upstream, {})
+    plain = twin.render_message
 
     def render_message(message: dict[str, Any], ctx: Any, **more: Any) -> Any:
-        rendered = upstream.render_message(message, ctx, **more)
+        rendered = plain(message, ctx, **more)
         # What upstream renders besides the conversation, for its opener, isn't one of our messages.
         if INDEX in message:
             log.add(message, rendered)
         return rendered
 
-    prompt = twin_of(upstream, {"render_message": render_message}).build_generation_prompt(list(messages))
+    twin.render_message = render_message
+    prompt = twin.build_generation_prompt(list(messages))
     return [log.known.get(id(chunk), Part(chunk)) for chunk in prompt.chunks]
 
 

@@ -1,0 +1,89 @@
+"""``sampled_mask`` begins where sampling begins and ends with the stop, whatever an upstream marks (CASES 71, 73)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import supervised_oracle as oracle
+from supervised_backends import served
+
+from rllm_renderer_core import RenderedTokens
+from rllm_renderer_core.contract.sampled import SampledMask
+
+REASONED = oracle.CONVERSATIONS["reasoning"][0][:3]
+
+
+@pytest.mark.parametrize(
+    ("model", "backend"),
+    [
+        pytest.param("Qwen/Qwen3.5-9B", "prime", id="case 71 prime qwen3.5"),
+        pytest.param("Qwen/Qwen3.6-35B-A3B", "prime", id="case 71 prime qwen3.6"),
+        pytest.param("MiniMaxAI/MiniMax-M2.7", "prime", id="case 71 prime minimax-m2"),
+        pytest.param("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "prime", id="case 71 prime nemotron"),
+        pytest.param("MiniMaxAI/MiniMax-M2.7", "fireworks", id="case 73 fireworks minimax_m2"),
+        pytest.param("MiniMaxAI/MiniMax-M3", "fireworks", id="case 73 fireworks minimax_m3"),
+        pytest.param("google/gemma-4-E2B-it", "fireworks", id="case 73 fireworks gemma4"),
+        pytest.param("meta-llama/Llama-3.2-3B-Instruct", "prime", id="nothing to correct"),
+    ],
+)
+def test_case_71_and_73_the_mask_is_what_is_sampled(model: str, backend: str) -> None:
+    each = served(model, backend)
+    if isinstance(each, str):
+        pytest.skip(f"the mask isn't proved: {each}")
+    messages = REASONED if "Llama" not in model else oracle.CONVERSATIONS["plain"][0][:3]
+    (turn,) = oracle.turns(each.tokenizer, each.text_of, model, messages, None)
+    assert turn.completion is not None
+    out = each.renderer.render(messages)
+    sampled = [token for token, kept in zip(out.token_ids, out.sampled_mask, strict=True) if kept]
+    assert sampled == list(turn.completion)
+
+
+def test_case_71_kimi_in_a_tool_cycle() -> None:
+    """Kimi's template shows the reasoning of calls alone."""
+    each = served("moonshotai/Kimi-K2.6", "prime")
+    if isinstance(each, str):
+        pytest.skip(f"the mask isn't proved: {each}")
+    messages = oracle.CONVERSATIONS["tool cycle"][0][:3]
+    (turn,) = oracle.turns(each.tokenizer, each.text_of, each.model, messages, None)
+    assert turn.completion is not None
+    out = each.renderer.render(messages)
+    assert [token for token, kept in zip(out.token_ids, out.sampled_mask, strict=True) if kept] == list(turn.completion)
+
+
+OPENER, STOP, NEWLINE, TEXT = [1, 2, 3, 4], 9, 5, 7
+
+
+def corrected(ids: list[int], mask: list[bool | None], indices: list[int | None] | None = None) -> Any:
+    def render_ids(messages: Any, *, tools: Any, add_generation_prompt: bool) -> list[int]:
+        return [8, *OPENER] if add_generation_prompt else [8]
+
+    out = RenderedTokens(ids, indices, mask)
+    return SampledMask(render_ids, frozenset({STOP})).correct(out).sampled_mask
+
+
+@pytest.mark.parametrize("header", [0, 1, 2, 4])
+def test_what_the_opener_supplies_isnt_sampled(header: int) -> None:
+    mask = [False, *[False] * header, *[True] * (4 - header), True, True]
+    assert corrected([8, *OPENER, TEXT, STOP], mask) == [False] * 5 + [True, True]
+
+
+def test_a_turn_with_another_header_keeps_its_mask() -> None:
+    assert corrected([8, 1, 2, TEXT, STOP], [False, False, False, True, True]) == [False, False, False, True, True]
+
+
+def test_the_mask_ends_with_the_stop() -> None:
+    assert corrected([8, TEXT, STOP, NEWLINE], [False, True, True, True]) == [False, True, True, False]
+
+
+def test_without_a_stop_the_turn_is_sampled_to_its_end() -> None:
+    assert corrected([8, TEXT, TEXT, 6], [False, True, True, False]) == [False, True, True, False]
+
+
+def test_turns_side_by_side_are_told_apart_by_their_messages() -> None:
+    ids, mask = [TEXT, STOP, NEWLINE, TEXT, STOP, NEWLINE], [True] * 6
+    assert corrected(ids, list(mask), [0, 0, 0, 1, 1, 1]) == [True, True, False, True, True, False]
+
+
+def test_no_mask_stays_none() -> None:
+    assert corrected([8, TEXT], None) is None  # type: ignore[arg-type]
