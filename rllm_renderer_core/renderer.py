@@ -135,6 +135,7 @@ class ResolvedRenderer:
             MessageError, ToolError: The input can't be used; ``index`` tells which.
             RenderError: The backend's upstream refuses it.
         """
+        self._masks.learn()
         out: RenderedTokens = self._rendered("render", messages, tools, add_generation_prompt)
         return self._masks.correct(out)
 

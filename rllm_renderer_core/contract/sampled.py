@@ -26,29 +26,29 @@ class SampledMask:
         self._render_ids, self._stops = render_ids, stops
         self._opener: list[int] | None = None
 
+    def learn(self) -> None:
+        """Find out, once, what opens an assistant's turn behind a user's; nothing where the renderer refuses."""
+        if self._opener is not None:
+            return
+        try:
+            opened = list(self._render_ids(_PROBE, tools=None, add_generation_prompt=True))
+            ended = list(self._render_ids(_PROBE, tools=None, add_generation_prompt=False))
+        except RendererError:
+            opened, ended = [], []
+        self._opener = opened[len(ended) :] if opened[: len(ended)] == ended else []
+
     def correct(self, out: RenderedTokens) -> RenderedTokens:
         """The same tokens; their mask is changed in place where it is wrong."""
         mask = out.sampled_mask
         if mask is None or True not in mask:
             return out
-        opener = self._opener_ids()
+        self.learn()
         for start, end in list(_runs(mask, out.message_indices)):
-            supplied = start + _supplied(out.token_ids, start, end, opener)
+            supplied = start + _supplied(out.token_ids, start, end, self._opener or ())
             stop = next((at for at in range(end - 1, start - 1, -1) if out.token_ids[at] in self._stops), end - 1)
             mask[start:supplied] = [False] * (supplied - start)
             mask[stop + 1 : end] = [False] * (end - stop - 1)
         return out
-
-    def _opener_ids(self) -> list[int]:
-        """The ids that open an assistant's turn behind a user's; empty where the renderer has none."""
-        if self._opener is None:
-            try:
-                with_opener = list(self._render_ids(_PROBE, tools=None, add_generation_prompt=True))
-                without = list(self._render_ids(_PROBE, tools=None, add_generation_prompt=False))
-            except RendererError:
-                with_opener, without = [], []
-            self._opener = with_opener[len(without) :] if with_opener[: len(without)] == without else []
-        return self._opener
 
 
 def _runs(mask: Sequence[bool | None], indices: Sequence[int | None] | None) -> Iterator[tuple[int, int]]:
