@@ -24,6 +24,7 @@ COLOURS = ("cyan", "yellow", "magenta", "green", "blue")
 @click.option("--generation-prompt", is_flag=True, help="End with the opener of the next assistant turn.")
 @click.option("--ids", "as_ids", is_flag=True, help="Print the ids alone, on one line.")
 @click.option("--json", "as_json", is_flag=True, help="Print ids, tokens and attribution as JSON.")
+@click.option("--html", "as_html", metavar="FILE", help="Write a page of HTML to FILE; - is stdout.")
 def command(
     file: str,
     model: str | None,
@@ -32,6 +33,7 @@ def command(
     generation_prompt: bool,
     as_ids: bool,
     as_json: bool,
+    as_html: str | None,
 ) -> None:
     """Render messages from FILE, or stdin.
 
@@ -52,6 +54,12 @@ def command(
     ids = list(out.token_ids)
     if as_ids:
         click.echo(" ".join(map(str, ids)))
+        return
+    if as_html is not None:
+        from ..training.page import rendered_page
+
+        with click.open_file(as_html, "w", encoding="utf-8") as file_out:
+            file_out.write(rendered_page(renderer, messages, out))
         return
     tokens = [token_text(loaded, token) for token in ids]
     indices = out.message_indices or [None] * len(ids)

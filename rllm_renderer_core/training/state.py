@@ -98,6 +98,17 @@ class RolloutState:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.fork()
 
+    def html(self) -> str:
+        """A page of all segments, complete in one file: ids on hover, sampled ids by log-probability, declines with reasons."""
+        from .page import rollout_page
+
+        return rollout_page(self)
+
+    def _repr_html_(self) -> str:
+        from .page import framed
+
+        return framed(self.html())
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values: everything but renderer and tokenizer, with the resolution that says which renderer it was."""
         from .serialisation import as_dict

@@ -130,3 +130,10 @@ def test_a_pin_from_a_file(run, talk, tmp_path):
         pin.write_text(text)
         result = run("render", talk, "--tokenizer", "toy", "--pin", str(pin), "--ids")
         assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
+
+
+def test_a_page_of_html_is_written(run, talk, tmp_path):
+    assert run("render", talk, "--tokenizer", "toy", "--html", str(tmp_path / "page.html")).stdout == ""
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") and page.count('title="id ') == len(IDS)
+    assert run("render", talk, "--tokenizer", "toy", "--html", "-").stdout == page
