@@ -30,7 +30,6 @@ MOST_REPEATS = 3
 """How often a group of messages (a call and its result) comes in a row before further ones are taken to be rendered alike."""
 
 Shape = tuple[Any, ...]
-Render = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,8 @@ class Dropped:
                 fix=f"leave the tools out, {_ELSE}",
                 index=self.index,
             )
-        part = "its text" if self.what == "text" else f"the {_PARTS[self.what]} of its tool call {self.call}"
+        names = {"text": "its text", "call": f"the name of its tool call {self.call}"}
+        part = names.get(self.what, f"the arguments of its tool call {self.call}")
         return MessageError(
             f"message {self.index} ({self.role}): {part} doesn't show in what {renderer} renders",
             fix=f"{_FIXES.get(self.role, _FIXES['']) if self.what == 'text' else _CALL_FIX}, {_ELSE}",
@@ -65,7 +65,6 @@ class Dropped:
         )
 
 
-_PARTS = {"call": "name", "arguments": "arguments"}
 _ELSE = "choose another renderer= or backend=, or resolve with dropped='warn' to go on without it"
 _FIXES = {
     "developer": "give it the role 'system', or move its text into the first system message",
@@ -88,7 +87,7 @@ class DropCheck:
     """
 
     def __init__(
-        self, render_ids: Render, decode: Callable[..., str] | None, name: str, lock: Any, mode: str = "error"
+        self, render_ids: Callable[..., Any], decode: Callable[..., str] | None, name: str, lock: Any, mode: str = "error"
     ) -> None:
         self._render_ids, self._decode, self._name, self._lock, self._mode = render_ids, decode, name, lock, mode
         self._known: dict[Shape, tuple[Dropped, ...]] = {}
@@ -141,7 +140,9 @@ class DropCheck:
             trial = Trial(messages, tools)
             if self._decode is not None:
                 shown = self._text(trial, opener)
-                return tuple(thing for word, thing in trial.things.items() if word not in shown)
+                return tuple(
+                    thing for word, thing in trial.things.items() if not (word in shown or trial.known_by_id(thing, shown))
+                )
             plain = self._rendered(trial, opener)
             return tuple(
                 thing for word, thing in trial.things.items() if self._rendered(Trial(messages, tools, word), opener) == plain
@@ -242,6 +243,13 @@ class Trial:
         self._names: dict[str, tuple[str, str, str]] = {}
         self.tools = None if tools is None else self._with_tools(tools)
         self.messages = [self._with_words(index, message) for index, message in enumerate(messages)]
+
+    def known_by_id(self, thing: Dropped, shown: str) -> bool:
+        """Whether it is a call that the format shows by its id (Kimi)."""
+        if thing.what != "call":
+            return False
+        call_id = self.messages[thing.index]["tool_calls"][thing.call].get("id")
+        return call_id is not None and call_id.casefold() in shown
 
     def _word(self, thing: Dropped) -> str:
         letters, number = "", self._words

@@ -10,7 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 from rllm_renderer_tinker.corrections import CORRECTIONS as TINKER
-from rllm_renderer_tinker.corrections import QWEN_RESULTS, Correction, glue_results, rows_for, spoken, trim
+from rllm_renderer_tinker.corrections import (
+    QWEN_RESULTS,
+    Correction,
+    glue_results,
+    inline_reasoning,
+    needs_query,
+    no_developer,
+    rows_for,
+    spoken,
+    think_as_text,
+    trim,
+)
 
 from . import qwen
 
@@ -40,6 +51,15 @@ CORRECTIONS: tuple[Correction, ...] = (
     *TINKER,
     *_like("qwen3_5", *QWEN3_5),
     *_like("kimi_k26", *KIMI),
+    Correction((*TRIMMED, "minimax_m2"), "has no developer's role", no_developer),
+    Correction(TRIMMED, "refuses a conversation without a user", needs_query),
+    Correction(TRIMMED, "reads reasoning that the text has in it", inline_reasoning()),
+    Correction(("minimax_m3",), "takes <think> for text", finish=think_as_text),
+    Correction(
+        ("minimax_m3",),
+        "reads reasoning that the text has in it",
+        inline_reasoning("<mm:think>", "</mm:think>", both_edges=True),
+    ),
     Correction(TRIMMED, "trims every text", trim("user", "system", "assistant", "tool")),
     Correction(TRIMMED, "puts parallel results into one turn", QWEN_RESULTS),
     Correction((*QWEN3_6, *QWEN3_8), "has a thought behind the last query; JSON arguments", spoken(qwen.turn), but=PRESERVED),

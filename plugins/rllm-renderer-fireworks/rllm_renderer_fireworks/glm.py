@@ -1,9 +1,20 @@
-"""GLM-5's own format, of which GLM-5.1's, the cookbook's ``glm5``, is a revision."""
+"""GLM-5's own format, of which GLM-5.1's, the cookbook's ``glm5``, is a revision; and what both revisions keep of reasoning."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
+
+from rllm_renderer_tinker.rewrites import Untrimmed
+
+
+class Glm51:
+    """In front of the cookbook's ``glm5`` and ``glm_moe_dsa``. Source: chat_template.jinja of zai-org/GLM-5.1 and 5.2."""
+
+    def _assistant_think_block(self, *, reasoning: str, **more: Any) -> str:
+        """Reasoning keeps the white space at its edges."""
+        block: str = super()._assistant_think_block(reasoning=Untrimmed(reasoning), **more)  # type: ignore[misc]
+        return block
 
 
 class Glm50:

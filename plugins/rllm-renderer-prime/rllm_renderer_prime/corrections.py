@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rllm_renderer_core.types import Message
+
 from .families import Variant
 
 Numbered = tuple[int | None, dict[str, Any]]
@@ -103,7 +105,7 @@ def _system_first(messages: list[Numbered]) -> list[Numbered]:
 
 def _forget_old_wrappers(messages: list[Numbered]) -> list[Numbered]:
     """Gives turns before the last query a reasoning that the template drops; without any, upstream writes an empty block."""
-    last = max((at for at, (_, message) in enumerate(messages) if _is_query(message)), default=-1)
+    last = max((at for at, (_, message) in enumerate(messages) if is_query(message)), default=-1)
     return [
         (index, {**message, "reasoning_content": "-"})
         if at < last and message["role"] == "assistant" and not message.get("reasoning_content") and _no_inline(message)
@@ -112,7 +114,8 @@ def _forget_old_wrappers(messages: list[Numbered]) -> list[Numbered]:
     ]
 
 
-def _is_query(message: dict[str, Any]) -> bool:
+def is_query(message: Message) -> bool:
+    """Whether it is a user's message that isn't a tool result in disguise, as Qwen's templates look for it."""
     if message["role"] != "user" or not isinstance(message["content"], str):
         return bool(message["role"] == "user")
     text = message["content"].strip()
@@ -135,6 +138,30 @@ def _never_last(messages: list[Numbered]) -> list[Numbered]:
     if not messages or messages[-1][1]["role"] != "assistant":
         return messages
     return [*messages, (None, {"role": "nothing", "content": ""})]
+
+
+class _Untrimmed(str):
+    """Text that keeps its edges where upstream trims it."""
+
+    def strip(self, chars: str | None = None, /) -> str:
+        return self
+
+
+def _untrimmed_reasoning(messages: list[Numbered]) -> list[Numbered]:
+    return [
+        (index, {**message, "reasoning_content": _Untrimmed(message["reasoning_content"])})
+        if message.get("reasoning_content")
+        else (index, message)
+        for index, message in messages
+    ]
+
+
+def _text_is_text(messages: list[Numbered]) -> list[Numbered]:
+    """Sets the reasoning of each turn, as upstream would look for it in the text otherwise."""
+    return [
+        (index, {"reasoning_content": "", **message} if message["role"] == "assistant" else message)
+        for index, message in messages
+    ]
 
 
 def _not_thinking(variant: Variant) -> bool:
@@ -164,6 +191,18 @@ CORRECTIONS: tuple[Correction, ...] = (
         _join_results("</tool_result>\n\n<tool_result>"),
         "upstream bridges one result at most, as it can't know the order of calls; here results are in that order already",
         scope="bridge",
+    ),
+    Correction(
+        ("glm-5.1",),
+        _untrimmed_reasoning,
+        "the template trims no reasoning",
+        scope="render",
+    ),
+    Correction(
+        ("kimi-k2.5",),
+        _text_is_text,
+        "the template reads no reasoning out of the text; upstream drops it there",
+        scope="render",
     ),
     Correction(
         ("glm-4.5",),

@@ -22,6 +22,8 @@ class Family:
         tag_stops: Whether a turn is closed by the next turn's role tag, which the model may have sampled.
         calls_end_reasoning: Whether upstream ends the reasoning at a call inside it, also where its close follows.
         text_arguments: Whether arguments are written as bare text, so that their types come from the tool's declaration.
+        needs_user: Whether the template refuses a conversation without a user's message.
+        escapes_tools: Whether upstream writes letters beyond ASCII as JSON escapes in declarations, which the template doesn't.
         reasons: Whether the format has reasoning; without it no completion can end inside.
     """
 
@@ -33,6 +35,8 @@ class Family:
     tag_stops: bool = False
     calls_end_reasoning: bool = False
     text_arguments: bool = False
+    needs_user: bool = False
+    escapes_tools: bool = False
     reasons: bool = True
 
 
@@ -40,9 +44,9 @@ _FIRST_ONLY = "the chat template allows a system message only at the beginning"
 _HOISTED = "the chat template moves every system message to the beginning of the conversation"
 _DROPPED = "the chat template drops a system message that isn't the first one"
 
-_QWEN35 = Family(text_arguments=True, no_system_in_bridge=_FIRST_ONLY)
+_QWEN35 = Family(text_arguments=True, no_system_in_bridge=_FIRST_ONLY, needs_user=True)
 _GLM = Family(text_arguments=True, tag_stops=True, calls_end_reasoning=True)
-_NEMOTRON = Family(text_arguments=True)
+_NEMOTRON = Family(text_arguments=True, escapes_tools=True)
 _LAGUNA = Family(text_arguments=True)
 
 FAMILIES: dict[str, Family] = {

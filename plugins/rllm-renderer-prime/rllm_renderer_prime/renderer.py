@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from rllm_renderer_core.contract.pairing import in_call_order, places_among, results_in
-from rllm_renderer_core.errors import BridgeDeclined, MessageError
+from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
 
-from .corrections import Numbered, Rewrite, corrections_for, opener_for
+from .corrections import Numbered, Rewrite, corrections_for, is_query, opener_for
 from .families import Variant, family_of
 from .parsing import Parser
 from .turn_ends import GemmaResponses, TurnEnd
@@ -65,6 +66,7 @@ class PrimeRenderer:
             MessageError: A message that the format or upstream would drop, or can't attribute to a tool.
         """
         self._refuse_messages(messages)
+        self._refuse_tools(tools)
         numbered = self._rewritten(messages, self._in_render)
         out = self.upstream.render(
             list(messages) if numbered is None else [message for _, message in numbered],
@@ -84,6 +86,7 @@ class PrimeRenderer:
     ) -> Ids:
         """As ``render``, the ids alone."""
         self._refuse_messages(messages)
+        self._refuse_tools(tools)
         numbered = self._rewritten(messages, self._in_render)
         ids: Ids = self.upstream.render_ids(
             list(messages) if numbered is None else [message for _, message in numbered],
@@ -98,6 +101,10 @@ class PrimeRenderer:
         if not messages:
             raise MessageError("there is no message to render")
         roles = self._family.roles
+        if self._family.needs_user and not any(is_query(message) for message in messages):
+            raise MessageError(
+                f"there is no message of a user's, and {self.variant.family} needs one", fix="add a user message"
+            )
         for index, message in enumerate(messages):
             role = message["role"]
             if roles and role not in roles:
@@ -111,6 +118,20 @@ class PrimeRenderer:
                     f"message {index} (tool) has no name and no id of a call before it, and {self.variant.family} writes the "
                     "tool's name",
                     fix="give it the tool_call_id of its call, or a name",
+                    index=index,
+                )
+
+    def _refuse_tools(self, tools: Sequence[Any] | None) -> None:
+        for index, tool in enumerate(tools or () if self._family.escapes_tools else ()):
+            parameters = tool["function"].get("parameters") or {}
+            parts = [value for key, value in parameters.items() if key not in ("properties", "type")]
+            for each in (parameters.get("properties") or {}).values():
+                parts += [value for key, value in each.items() if key not in ("type", "description")]
+            if any(json.dumps(part) != json.dumps(part, ensure_ascii=False) for part in parts if not isinstance(part, str)):
+                raise ToolError(
+                    f"tool {index} ({tool['function']['name']}): the package 'renderers' escapes letters beyond ASCII in its "
+                    f"parameters, which the template of {self.variant.family} writes as they are",
+                    fix="write them in ASCII, or choose another backend=",
                     index=index,
                 )
 

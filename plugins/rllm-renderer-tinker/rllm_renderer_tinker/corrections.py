@@ -25,14 +25,19 @@ from .rewrites import (
     collect_systems,
     drop_answered_reasoning,
     drop_reasoning,
+    given_answers,
     glue_results,
     harmony_braces,
+    inline_reasoning,
     leading_developer,
     name_results,
+    needs_query,
     nemotron_turns,
+    no_developer,
     only_given_system,
     say_nothing,
     spoken,
+    think_as_text,
     trim,
     untrimmed,
     without_harmony_system,
@@ -48,9 +53,13 @@ __all__ = [
     "Rewrite",
     "finished",
     "glue_results",
+    "inline_reasoning",
+    "needs_query",
+    "no_developer",
     "rewritten",
     "rows_for",
     "spoken",
+    "think_as_text",
     "trim",
 ]
 
@@ -66,6 +75,8 @@ class Correction:
         finish: The same, once the messages that declare tools stand before them.
         tools_in_bridge: False where tools are part of the first turn alone and upstream can't render them: then a bridge needs
             no tools, although a render does.
+        results_as_given: True where a result's name shows only where the caller gave one: then the core fills in none.
+        letters_in_tools: True where upstream escapes letters beyond ASCII in declarations.
         attributes: What is different on the twin of upstream's renderer that this adapter works with.
         with_tools: Attributes that change while tools are declared: from their value to their value.
         only: Suffixes of the variants that the row is for; empty for all.
@@ -77,6 +88,8 @@ class Correction:
     rewrite: Rewrite | None = None
     finish: Rewrite | None = None
     tools_in_bridge: bool = True
+    results_as_given: bool = False
+    letters_in_tools: bool = False
     attributes: Mapping[str, Any] = field(default_factory=dict)
     with_tools: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     only: tuple[str, ...] = ()
@@ -93,9 +106,13 @@ CHANNEL_LINE = "\nCalls to these tools must go to the commentary channel: 'funct
 EFFORTS = ("_low_reasoning", "_medium_reasoning", "_high_reasoning")
 QWEN_RESULTS = glue_results("\n</tool_response>\n<tool_response>\n")
 PRESERVED = ("_preserve_thinking",)
+NO_DEVELOPER = ("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8", "nemotron3", "nemotron3_ultra", "deepseekv3")
 
 # fmt: off
 CORRECTIONS: tuple[Correction, ...] = (
+    Correction(NO_DEVELOPER, "has no developer's role", no_developer),
+    Correction(("qwen3_5", "qwen3_8"), "refuses a conversation without a user", needs_query),
+    Correction(("qwen3", "qwen3_5", "qwen3_8"), "reads reasoning that the text has in it", inline_reasoning()),
     Correction(("qwen3_5", "qwen3_8"), "trims every text", trim("user", "system", "assistant", "tool")),
     Correction(("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8"), "puts parallel results into one turn", QWEN_RESULTS),
     Correction(("nemotron3", "nemotron3_ultra"), "puts parallel results into one turn", QWEN_RESULTS),
@@ -120,10 +137,12 @@ CORRECTIONS: tuple[Correction, ...] = (
                attributes={"_warn_if_user_system_message": say_nothing}),
     Correction(("gpt_oss",), "knows results by a name", name_results("unknown")),
     Correction(("kimi_k2", "kimi_k25", "kimi_k26"), "knows results by name and id",
-               name_results("tool", tool_call_id=Blank())),
+               name_results("tool", tool_call_id=Blank()), results_as_given=True),
     Correction(("kimi_k26",), "has no reasoning where it is off", drop_reasoning, only=("_disable_thinking",)),
     Correction(("kimi_k26",), "adds no system text of its own", finish=only_given_system,
                attributes={"_ensure_system_message": as_given}),
+    Correction(("deepseekv3",), "closes a turn without text too", finish=given_answers),
+    Correction(("nemotron3", "nemotron3_ultra", "gpt_oss"), "writes letters of any script in tools", letters_in_tools=True),
     Correction(("deepseekv3",), "closes a turn of calls", spoken(turns.deepseek_v3_1)),
 )
 # fmt: on

@@ -20,7 +20,7 @@ from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
 from .parsing import CompletionParser, Format, ReasoningFrame
 from .recording import Part, recorded, split_opener, twin_of
-from .rewrites import INDEX
+from .rewrites import INDEX, unescaped
 
 
 class TinkerRenderer:
@@ -42,6 +42,7 @@ class TinkerRenderer:
         self._tokenizer = tokenizer
         self._control = control_ids(tokenizer)
         self._rows = rows_for(name, corrections)
+        self.wants_result_names = not any(row.results_as_given for row in self._rows)
         self._plain = twin_of(upstream, {key: value for row in self._rows for key, value in row.attributes.items()})
         changed = {key: change for row in self._rows for key, change in row.with_tools.items()}
         values = {key: change(getattr(upstream, key)) for key, change in changed.items() if hasattr(upstream, key)}
@@ -150,7 +151,10 @@ class TinkerRenderer:
         if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
             system, index = messages[0]["content"], messages[0][INDEX]
             messages = messages[1:]
-        return [{**message, INDEX: index} for message in self._tools.prefix(tools, system)] + messages
+        declared = self._tools.prefix(tools, system)
+        if any(row.letters_in_tools for row in self._rows):
+            declared = [{**each, "content": unescaped(each["content"], system, tools)} for each in declared]
+        return [{**message, INDEX: index} for message in declared] + messages
 
     # Parsing and stops
 
@@ -233,6 +237,7 @@ class TinkerRenderer:
             self._stop_ids,
             self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
+            named_results=self.wants_result_names,
         )
 
     def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from rllm_renderer_core.errors import MessageError
 
 from . import turns
 
@@ -90,6 +94,16 @@ def as_parts(*roles: str) -> Rewrite:
     return rewrite
 
 
+def think_as_text(messages: Messages) -> Messages:
+    """Assistant texts that spell ``</think>`` as parts: upstream takes it for reasoning in plain text, the format for text."""
+    return [
+        {**m, "content": [{"type": "text", "text": m["content"]}]}
+        if m["role"] == "assistant" and _is_text(m) and "</think>" in m["content"]
+        else m
+        for m in messages
+    ]
+
+
 def _last_query(messages: Messages) -> int:
     """Index of the last user message that isn't a tool result in disguise, as Qwen's templates look for it."""
     for index in range(len(messages) - 1, -1, -1):
@@ -110,6 +124,58 @@ def collect_systems(messages: Messages) -> Messages:
     return [first, *(m for m in messages if m["role"] != "system" or not _is_text(m))]
 
 
+def no_developer(messages: Messages) -> Messages:
+    """Refuses developer messages: upstream writes the role into a format that has none of that name.
+
+    Raises:
+        MessageError: There is one; ``index`` tells which.
+    """
+    for message in messages:
+        if message["role"] == "developer":
+            index = message.get(INDEX)
+            raise MessageError(
+                f"message {index} has the role 'developer', which the format doesn't have",
+                fix="give it the role 'system'",
+                index=index,
+            )
+    return messages
+
+
+def needs_query(messages: Messages) -> Messages:
+    """Refuses a conversation without a user's message, as the template does.
+
+    Raises:
+        MessageError: There is none.
+    """
+    if messages and _last_query(messages) == len(messages):
+        raise MessageError("there is no message of a user's, and the format needs one", fix="add a user message")
+    return messages
+
+
+def inline_reasoning(opening: str = "<think>", closing: str = "</think>", *, both_edges: bool = False) -> Rewrite:
+    """Reasoning that an assistant's text has in it as the message's reasoning, which is how the template reads it.
+
+    Args:
+        opening: The marker's text.
+        closing: The marker's text.
+        both_edges: Whether newlines go at both edges of the rest of the text, and not at its start alone.
+    """
+
+    def rewrite(messages: Messages) -> Messages:
+        out = []
+        for message in messages:
+            inline = message["role"] == "assistant" and _is_text(message) and closing in message["content"]
+            if inline and "reasoning_content" not in message:
+                before, *_, rest = message["content"].split(closing)
+                reasoning = before.strip("\n").split(opening)[-1].strip("\n")
+                rest = rest.strip("\n") if both_edges else rest.lstrip("\n")
+                message = {**message, "content": rest, "reasoning_content": reasoning}
+            out.append(message)
+        return out
+
+    return rewrite
+
+
 def _is_text(message: dict[str, Any]) -> bool:
     return isinstance(message["content"], str)
 
@@ -119,6 +185,27 @@ class Blank(str):
 
     def __bool__(self) -> bool:
         return True
+
+
+def given_answers(messages: Messages) -> Messages:
+    """Empty answers as given: upstream takes an assistant's turn without text for the one that is to be sampled."""
+    return [{**m, "content": Blank()} if m["role"] == "assistant" and m["content"] == "" else m for m in messages]
+
+
+def unescaped(declared: str, system: str, tools: Sequence[Any]) -> str:
+    """Declarations whose letters upstream wrote as ``\\u00e9``, as the letters that the template writes.
+
+    The user's text beside them stays as it is, and so does everything where a tool spells such an escape itself.
+    """
+    if "\\u" in json.dumps(tools, ensure_ascii=False):
+        return declared
+    before, given, behind = declared.partition(system) if system else (declared, "", "")
+    return _letters(before) + given + _letters(behind)
+
+
+def _letters(text: str) -> str:
+    pairs = re.compile(r"(?:\\u[0-9a-f]{4})+")
+    return pairs.sub(lambda found: str(json.loads(f'"{found.group()}"')), text)
 
 
 class Untrimmed(str):
