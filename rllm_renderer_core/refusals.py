@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .discovery import Installed
 from .distributions import KNOWN_PLUGINS, install_command
-from .errors import BackendUnavailableError, NoBackendError, NoBridgeError, OptionError, RendererError
+from .errors import BackendUnavailableError, NoBackendError, NoBridgeError, OptionError, PinMismatchError, RendererError
 from .explanation import Explanation, explanation
 from .plugin import TEMPLATE_BACKEND
 from .request import Request, refused_option
+from .resolution import Resolution
 from .selection import Answered, Selection
 
 
@@ -20,6 +21,10 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
     name = request.backend
     if name is None or name in {each.backend.name for each in installed.registered}:
         return
+    if request.pin is not None:
+        broken = [str(plugin.error).splitlines()[0] for plugin in installed.found if plugin.error is not None]
+        why = next((text for text in broken if name in text), f"backend {name!r} isn't installed")
+        raise _pin_is_gone(request.pin, why)
     for plugin in installed.found:
         if plugin.error is not None and name in (plugin.name, *(backend.name for backend in plugin.backends)):
             error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin.error}", fix=None)
@@ -28,6 +33,16 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
     known = ", ".join(sorted(each.backend.name for each in installed.registered))
     fix = install_command(KNOWN_PLUGINS[name]) if name in KNOWN_PLUGINS else f"installed are {known}"
     raise BackendUnavailableError(f"backend {name!r} isn't installed", fix=fix)
+
+
+def _pin_is_gone(pin: Resolution, why: str) -> PinMismatchError:
+    what = f"{pin.backend}:{pin.renderer} of {pin.plugin or 'a plugin'} was pinned, and {why}"
+    wrapped = " ".join(f"{name}=={version}" for name, version in pin.upstream.items())
+    return PinMismatchError(
+        f"the pinned resolution of {pin.model!r} can't be reproduced here: {what}",
+        fix=f"install what was pinned ({' '.join(filter(None, (pin.plugin, wrapped)))}), or write a new pin",
+        differences=(what,),
+    )
 
 
 def usable(selection: Selection, *, early: bool = False) -> Answered:
@@ -42,6 +57,8 @@ def usable(selection: Selection, *, early: bool = False) -> Answered:
         OptionError: An option that the winner can't honour.
         NoBridgeError: ``require_bridge``, and the winner has none.
     """
+    if selection.winner is None and selection.request.pin is not None:
+        raise _pin_is_gone(selection.request.pin, str(_nothing_covers(selection)).splitlines()[0])
     if selection.winner is None:
         raise _nothing_covers(selection)
     registered, coverage = selection.winner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -87,7 +88,7 @@ class Options(TypedDict, total=False):
     parity: Literal["prefer", "warn", "error", "off"]
     parse_check: Literal["on", "off"]
     detect: bool
-    pin: Resolution | Mapping[str, Any] | None
+    pin: Resolution | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ class Request:
             if name not in Options.__annotations__:
                 raise TypeError(f"unexpected option {name!r}; the options are {', '.join(sorted(Options.__annotations__))}")
         pin = given.get("pin")
-        if pin is not None and not isinstance(pin, Resolution):
+        if isinstance(pin, (str, os.PathLike)):
+            pin = _read(pin)
+        elif pin is not None and not isinstance(pin, Resolution):
             pin = Resolution.from_dict(pin)
         asked = {spelling: given[spelling] for spelling in SPELLINGS if given.get(spelling) is not None}  # type: ignore[literal-required]
         if len(asked) > 1:
@@ -157,6 +160,25 @@ class Request:
         if self.backend is not None and registered.backend.name != self.backend:
             return False
         return self.spelling == "renderer" or self.spelling in registered.backend.spellings
+
+
+def _read(file: str | os.PathLike[str]) -> Resolution:
+    """The pin in a file.
+
+    Raises:
+        PinMismatchError: It can't be read, or holds none.
+    """
+    try:
+        with open(file, encoding="utf-8") as stream:
+            data = json.load(stream)
+    except (OSError, ValueError) as error:
+        what = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise PinMismatchError(
+            f"the pin {os.fspath(file)!r} can't be read: {what}", fix="write it: rllm-renderer pin MODEL > FILE"
+        ) from error
+    if not isinstance(data, dict):
+        raise PinMismatchError(f"the pin {os.fspath(file)!r} holds {type(data).__name__} instead of a resolution")
+    return Resolution.from_dict(data)
 
 
 def _day(value: Any) -> str | None:

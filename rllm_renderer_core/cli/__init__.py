@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 INSTALL = "pip install 'rllm-renderer-core[cli]'"
@@ -19,6 +20,9 @@ def main() -> int:
     except ImportError as error:
         sys.stderr.write(f"rllm-renderer: the command line needs {error.name}: {INSTALL}\n")
         return 2
+    # What libraries say on import ("PyTorch was not found") is no news to whoever asks for a renderer.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     from .app import cli
 
     for stream in (sys.stdout, sys.stderr):
@@ -26,5 +30,10 @@ def main() -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if callable(reconfigure):
             reconfigure(errors="backslashreplace")
-    cli(prog_name="rllm-renderer")
+    try:
+        cli(prog_name="rllm-renderer")
+    except OSError as error:  # a full disk behind stdout: said in one line, and not once more when Python closes it
+        sys.stderr.write(f"rllm-renderer: can't write the output: {error.strerror or error}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0

@@ -3,6 +3,7 @@ in ``COMMANDS``; it is imported when it is called or listed."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import warnings
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import click
 
 from ..errors import RendererError, RendererWarning
 from ..version import __version__
+from .output import only_output
 
 COMMANDS = {
     "plugins": "plugins",
@@ -49,9 +51,16 @@ class Commands(click.Group):
         command: click.Command = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__).command
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(COMMANDS)}"
+            raise BadInput(f"no command {args[0]!r}: {hint}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _warnings_as_lines():
+            with _warnings_as_lines(), only_output():
                 return super().invoke(ctx)
         except click.UsageError as error:
             raise BadInput(error.format_message()) from error

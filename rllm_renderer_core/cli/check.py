@@ -8,6 +8,7 @@ import click
 
 from .app import BadInput, one_line
 from .options import read_json
+from .output import echo
 
 
 @click.command("check", short_help="Check a pinned resolution against what is installed, or against another.")
@@ -36,10 +37,10 @@ def command(file: str, other: str | None) -> None:
         except RendererError as error:
             differences = [one_line(error)]
     for line in differences:
-        click.echo(line)
+        echo(line)
     if differences:
         raise SystemExit(1)
-    click.echo(f"{pin.backend}:{pin.renderer} for {pin.model}, {'as in ' + other if other is not None else 'as pinned'}")
+    echo(f"{pin.backend}:{pin.renderer} for {pin.model}, {'as in ' + other if other is not None else 'as pinned'}")
 
 
 def read_pin(file: str) -> Any:

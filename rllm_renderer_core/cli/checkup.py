@@ -25,20 +25,11 @@ from ..loading import load
 from ..metadata import PluginInfo, find
 from ..plugin import GROUP
 from ..version import __version__
+from .variables import Finding, environment, variables
 
-VARIABLES = ("RLLM_RENDERER_BACKEND", "RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PLUGINS", "RLLM_RENDERER_STRICT")
 FAULTS = frozenset({"broken", "incompatible", "duplicate"})
 IMPORT_TIMEOUT = 300
 """Seconds for importing an upstream package in a process of its own; torch on a cold disk is slow."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something worth saying; only a problem makes the exit status 1."""
-
-    what: str
-    fix: str = ""
-    problem: bool = True
 
 
 @dataclass
@@ -66,7 +57,7 @@ def examine(*, imports: bool = True) -> CheckUp:
     """
     states = plugins(check=True)
     upstream = _upstream()
-    out = CheckUp(platform.python_version(), __version__, _environment(), states, upstream)
+    out = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
     installed = _distributions({name for versions in upstream.values() for name in versions})
     out.findings += _core_metadata()
     out.findings += (_of_state(each) for each in states if each.error is not None and each.state in FAULTS)
@@ -81,7 +72,7 @@ def examine(*, imports: bool = True) -> CheckUp:
                 out.findings += _imports(plugin, name, installed[canonicalize_name(name)][0]) if imports else ()
             elif f"needs {name}" not in said:
                 out.findings.append(Finding(f"plugin {plugin!r} wraps {name}, which isn't installed", f"pip install {name}"))
-    out.findings += _variables(states)
+    out.findings += variables(states)
     return out
 
 
@@ -100,10 +91,6 @@ def _version(distribution: str) -> str:
         return str(importlib_metadata.version(distribution))
     except importlib_metadata.PackageNotFoundError:
         return ""
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in sorted(os.environ.items()) if name.startswith("RLLM_RENDERER_")}
 
 
 def _distributions(upstream: set[str]) -> dict[str, list[Any]]:
@@ -256,17 +243,3 @@ def _imports(plugin: str, name: str, dist: Any) -> Iterator[Finding]:
             missing = why.rpartition("No module named ")[2].strip("'\"") if "No module named" in why else ""
             fix = f"pip install {missing.split('.')[0]}" if missing else f"pip install --force-reinstall {name}"
             yield Finding(f"{name} {dist.version}, which plugin {plugin!r} wraps, is installed but broken: {why}", fix)
-
-
-def _variables(states: list[PluginInfo]) -> Iterator[Finding]:
-    known = {canonicalize_name(text) for each in states for text in (each.name, each.distribution)}
-    backends = {name for each in states for name in each.backends} | {"chat-template"}
-    for name, value in _environment().items():
-        if name not in VARIABLES:
-            yield Finding(f"{name} is no variable of the core", f"the core reads {', '.join(VARIABLES)}", problem=False)
-        if name == "RLLM_RENDERER_BACKEND" and value and value not in backends:
-            yield Finding(f"{name}={value} names no usable backend", f"unset it, or take one of {', '.join(sorted(backends))}")
-        if name in ("RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PLUGINS"):
-            for each in filter(None, (part.strip() for part in value.split(","))):
-                if each != "*" and canonicalize_name(each) not in known:
-                    yield Finding(f"{name} names {each!r}, which isn't installed", problem=False)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from .options import load_tokenizer, resolve_options, tokenizer_option
+from .options import resolve_options, tokenizer_of, tokenizer_option
 from .output import show, show_json, table
 
 STYLES = {"covers": "green", "no match": "dim", "not installed": "dim", "disabled": "yellow", "unavailable": "yellow"}
@@ -21,11 +21,13 @@ STYLES = {"covers": "green", "no match": "dim", "not installed": "dim", "disable
 def command(model: str, tokenizer: str | None, options: dict[str, Any], as_json: bool) -> None:
     """Ask every backend about MODEL and show each verdict and the winner.
 
+    MODEL is a name, or the folder of a checkpoint, whose tokenizer is loaded then.
+
     Exit status 1 where no backend serves it.
     """
     from ..resolver import explain
 
-    explanation = explain(model, load_tokenizer(tokenizer) if tokenizer else None, **options)
+    explanation = explain(model, tokenizer_of(model, tokenizer), **options)
     if as_json:
         show_json(explanation.to_dict())
     else:

@@ -82,7 +82,17 @@ def load_tokenizer(name: str) -> Any:
         return QwenVocabulary()
     from ..vocabulary import load_tokenizer as load
 
+    if name.startswith((".", "~", os.sep)) and not os.path.exists(name):
+        raise BadInput(f"there is no tokenizer at {name}: no such file or folder")
     return load(name)
+
+
+def tokenizer_of(model: str, tokenizer: str | None) -> Any:
+    """The tokenizer that was named, or that lies in the folder that MODEL is: a checkpoint is what its template says."""
+    if tokenizer is not None:
+        return load_tokenizer(tokenizer)
+    files = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
+    return load_tokenizer(model) if any(os.path.isfile(os.path.join(model, file)) for file in files) else None
 
 
 def read_json(file: str) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import click
@@ -16,12 +17,38 @@ from rich.text import Text
 PIPE_WIDTH = 10_000
 """Lines in a pipe aren't wrapped: ``grep`` and ``cut`` want them whole."""
 
+LAST_COLUMN = 24
+"""Columns that the last one needs; a terminal without them gets each row as a paragraph."""
+
+_stdout: list[Any] = []
+
+
+@contextmanager
+def only_output() -> Iterator[None]:
+    """Sends what others print (plugins, what they wrap) to stderr: stdout has the command's own output and nothing else."""
+    _stdout.append(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _stdout.pop()
+
+
+def stdout() -> Any:
+    """Where a command's own output goes."""
+    return _stdout[-1] if _stdout else sys.stdout
+
+
+def echo(text: str) -> None:
+    """Print one line of a command's own output."""
+    click.echo(text, file=stdout())
+
 
 def console(*, width: int | None = None) -> Console:
     """A console on the current stdout, without markup: token text is full of square brackets."""
-    out = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
+    out = Console(file=stdout(), highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
     if width is None and not out.is_terminal and "COLUMNS" not in os.environ:
-        out = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, width=PIPE_WIDTH)
+        out = Console(file=stdout(), highlight=False, markup=False, emoji=False, soft_wrap=False, width=PIPE_WIDTH)
     return out
 
 
@@ -34,7 +61,7 @@ def show(*renderables: RenderableType, out: Console | None = None) -> None:
     text = captured.get()
     lines = text.split("\n") if out.is_terminal else [line.rstrip() for line in text.split("\n")]
     # click would strip colours that rich chose to print, as under FORCE_COLOR: rich has decided already.
-    click.echo("\n".join(lines), nl=False, color=True)
+    click.echo("\n".join(lines), nl=False, color=True, file=stdout())
 
 
 @contextmanager
@@ -50,15 +77,29 @@ def progress(what: str) -> Iterator[Callable[[str], None]]:
 
 def show_json(value: Any) -> None:
     """Print a value as indented JSON."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """A table without frames, whose last column folds and whose others stay whole."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table | Text:
+    """A table without frames, whose last column folds and whose others stay whole; where there is no room for it, a
+    paragraph a row, so that a narrow terminal drops nothing."""
+    rows = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in (title, *(row[at].plain for row in rows))) for at, title in enumerate(columns[:-1])]
+    if sum(widths) + 2 * len(widths) + LAST_COLUMN > console().width:
+        return _paragraphs(columns, rows)
     out = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns[:-1]:
         out.add_column(column, no_wrap=True)
     out.add_column(columns[-1], overflow="fold")
     for row in rows:
-        out.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        out.add_row(*row)
     return out
+
+
+def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Text:
+    lines: list[Text] = []
+    for row in rows:
+        shown = [(title, cell) for title, cell in zip(columns, row, strict=True) if cell.plain.strip()]
+        for at, (title, cell) in enumerate(shown):
+            lines.append(Text.assemble("  " if at else "", f"{title}: " if title else "", cell))
+    return Text("\n").join(lines)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .options import load_tokenizer, resolve_options, tokenizer_option
+from .options import resolve_options, tokenizer_of, tokenizer_option
 from .output import show_json
 
 
@@ -23,12 +23,14 @@ def command(model: str, tokenizer: str | None, options: dict[str, Any]) -> None:
 
         rllm-renderer check renderer.json
 
-    Without --tokenizer the name alone decides, and nothing is loaded.
+    Without --tokenizer the name alone decides, and nothing is loaded; but where MODEL is the folder of a checkpoint, its
+    tokenizer is.
     """
     from ..resolver import resolve, select_backend
 
-    if tokenizer is None:
+    loaded = tokenizer_of(model, tokenizer)
+    if loaded is None:
         resolution = select_backend(model, **options)
     else:
-        resolution = resolve(model, load_tokenizer(tokenizer), **options).resolution
+        resolution = resolve(model, loaded, **options).resolution
     show_json(resolution.to_dict())

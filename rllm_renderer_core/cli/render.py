@@ -10,7 +10,7 @@ from rich.text import Text
 
 from .app import BadInput
 from .options import load_tokenizer, read_json, resolve_options, tokenizer_option
-from .output import show, show_json, table
+from .output import echo, show, show_json, table
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue")
 """One colour a message, by turns."""
@@ -53,7 +53,7 @@ def command(
     out = renderer.render(messages, tools=tools, add_generation_prompt=generation_prompt)
     ids = list(out.token_ids)
     if as_ids:
-        click.echo(" ".join(map(str, ids)))
+        echo(" ".join(map(str, ids)))
         return
     if as_html is not None:
         from ..training.page import rendered_page

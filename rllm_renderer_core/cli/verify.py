@@ -9,8 +9,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from .app import BadInput
+from .conversations import read_conversations
 from .options import load_tokenizer, resolve_options, tokenizer_option
 from .output import progress, show, show_json, table
+
+MOST_SHOWN = 40
+"""Conversations that are listed; of more, the first that aren't equal."""
 
 STYLES = {
     "equal": "green",
@@ -28,15 +32,24 @@ STYLES = {
     "--template", type=click.File(encoding="utf-8"), help="The chat template to compare with; the tokenizer's own if left out."
 )
 @click.option("--against", metavar="BACKEND", help="Compare with this backend (or BACKEND:RENDERER) instead of the template.")
+@click.option("--messages", metavar="FILE", help="Compare the conversations of this JSONL file, not the built-in ones.")
 @resolve_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    model: str, tokenizer: str | None, template: TextIO | None, against: str | None, options: dict[str, Any], as_json: bool
+    model: str,
+    tokenizer: str | None,
+    template: TextIO | None,
+    against: str | None,
+    messages: str | None,
+    options: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """Compare what serves MODEL with its chat template: ids of whole conversations, and bridges between turns.
 
     What a bridge must append is proven by experiment on the template. A renderer that refuses a conversation, or declines a
-    bridge, is no difference: it never gives wrong ids. Exit status 1 where ids differ.
+    bridge, is no difference: it never gives wrong ids. Exit status 1 where ids differ, 2 where nothing could be compared.
+
+    With --messages, each line of FILE is a conversation: a JSON list of messages, or an object with "messages" and "tools".
     """
     from ..parity.bridges import BridgeResult, bridges_differ, compare_bridges
     from ..parity.comparison import TEMPLATE_TEXT, Budget, compare, renderer_ids, template_ids, template_renderer
@@ -46,6 +59,7 @@ def command(
     from ..resolver import resolve
     from ..vocabulary import chat_template
 
+    probes = PROBES if messages is None else read_conversations(messages)  # before a tokenizer is loaded
     loaded = load_tokenizer(tokenizer or model)
     if template is not None:
         try:
@@ -67,18 +81,21 @@ def command(
         raise BadInput("the tokenizer has no chat template: give --template FILE, or compare with a backend by --against")
     else:
         reference, what, known = template_renderer(renderer.query), TEMPLATE_TEXT, renderer.deviations()
-        expected = template_ids(renderer.query)
+        expected = template_ids(renderer.query) if messages is None else renderer_ids(reference)
     budget = Budget(float("inf"))
     results: list[ProbeResult] = []
     bridges: list[BridgeResult] = []
     with progress(f"{name} against {what}") as say:
-        for result in compare(renderer_ids(renderer), expected, loaded, deviations=known, budget=budget):
+        for result in compare(renderer_ids(renderer), expected, loaded, deviations=known, budget=budget, probes=probes):
             results.append(result)
-            say(f"{len(results)} of {len(PROBES)} conversations")
-        for bridge in compare_bridges(renderer, reference, budget=budget) if renderer.has_bridge else ():
+            say(f"{len(results)} of {len(probes)} conversations")
+        for bridge in compare_bridges(renderer, reference, budget=budget) if renderer.has_bridge and messages is None else ():
             bridges.append(bridge)
             say(f"bridge {len(bridges)}")
     report = ParityReport(model, name, what, tuple(results))
+    if not report.accepted:
+        why = next((f": {each.reason}" for each in results if each.reason), "")
+        raise BadInput(f"nothing could be compared: {what} refuses all of the {len(results)} conversations{why}")
     ok = not report.differences and not bridges_differ(bridges)
     if as_json:
         show_json(
@@ -96,13 +113,15 @@ def command(
 
 
 def _page(report: Any, bridges: list[Any], ok: bool) -> list[RenderableType]:
-    page: list[RenderableType] = [
-        Text.assemble((report.renderer, "bold"), f" for {report.model} against {report.reference}"),
-        table(("conversation", "ids", "why"), [(r.probe, _outcome(r), r.reason or "-") for r in report.results]),
-    ]
+    shown = report.results
+    if len(shown) > MOST_SHOWN:  # a user's own file: what is equal needs no line
+        shown = tuple(each for each in shown if each.outcome.value not in ("equal", "differs as documented"))[:MOST_SHOWN]
+    rows = [(r.probe, _outcome(r), r.reason or "-") for r in shown]
+    page: list[RenderableType] = [Text.assemble((report.renderer, "bold"), f" for {report.model} against {report.reference}")]
+    page += [table(("conversation", "ids", "why"), rows)] if rows else []
     if bridges:
         page += ["", table(("bridge to", "ids", "why"), [(b.shape, _outcome(b), b.reason or "-") for b in bridges])]
-    for each, title in [(r, r.probe) for r in report.results] + [(b, f"bridge to {b.shape}") for b in bridges]:
+    for each, title in [(r, r.probe) for r in shown] + [(b, f"bridge to {b.shape}") for b in bridges]:
         if each.difference is not None:
             page += ["", *_context(title, each.difference, report.reference, report.renderer)]
     agreed = sum(each.outcome.value == "agrees" for each in bridges)
