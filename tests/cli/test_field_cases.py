@@ -103,7 +103,7 @@ def test_case_107_a_path_is_a_pin_and_what_is_gone_is_a_mismatch(tmp_path, monke
         resolve(pin="nowhere.json", tokenizer=TemplateTokenizer())
     data = json.loads(file.read_text())
     with pytest.raises(
-        PinMismatchError, match="gone:right of rllm-renderer-gone 1.0 was pinned, and .* isn't installed"
+        PinMismatchError, match=r"gone:right of rllm-renderer-gone 1\.0 was pinned, and .* isn't installed"
     ) as caught:
         resolve(pin={**data, "backend": "gone", "plugin": "rllm-renderer-gone 1.0"}, tokenizer=TemplateTokenizer())
     assert "rllm-renderer-gone 1.0" in caught.value.fix and caught.value.differences

@@ -67,7 +67,8 @@ def test_a_plugin_that_is_gone_is_a_difference(run, pin, monkeypatch):
     monkeypatch.setenv("RLLM_RENDERER_DISABLED", "toy")
     result = run("check", file)
     assert result.exit_code == 1
-    assert result.stdout.startswith("backend 'toy' was asked for, but ") and len(result.stdout.splitlines()) == 1
+    assert result.stdout.startswith("toy:plain of rllm-renderer-toy 1.0 was pinned, and ")
+    assert len(result.stdout.splitlines()) == 1
 
 
 @pytest.mark.parametrize(("text", "reason"), [("{", "isn't JSON"), ("[1]", "JSON object"), ("{}", "schema None")])

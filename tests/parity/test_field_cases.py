@@ -8,7 +8,7 @@ import real_tokenizers
 from rllm_renderer_core import RendererError, resolve
 from rllm_renderer_core.discovery import load_backends
 from rllm_renderer_core.parity.comparison import template_renderer
-from rllm_renderer_core.parity.probes import FIVE, LIDS, ONE_CALL, OPENING, TOOLS
+from rllm_renderer_core.parity.probes import FIVE, LIDS, ONE_CALL, OPENING
 from rllm_renderer_core.plugin import TEMPLATE_BACKEND, Query, probing
 
 LATIN = {
@@ -42,7 +42,7 @@ CASES = {
     "case 59 reasoning in the text, in the history": ([*OPENING, INLINE, LIDS], None),
     "case 59 only its close": ([*OPENING, said("why</think>four")], None),
     "case 62 an enum in another script": (list(OPENING), [LATIN]),
-    "case 84 a result known by its id": ([*OPENING, ONE_CALL, UNNAMED], TOOLS),
+    "case 84 a result known by its id": ([*OPENING, ONE_CALL, UNNAMED], None),
     "case 85 reasoning with edges": ([*OPENING, said("four", reasoning_content="\nr\n")], None),
 }
 
@@ -64,9 +64,11 @@ KNOWN = {
     ("GLM-5.1", "fireworks"): ("case 59",),
     ("GLM-5.2", "fireworks"): ("case 59",),
     ("MiniMax-M3", "minimax-m3"): ("case 59",),
+    ("DeepSeek-V3.1", "tinker"): ("case 62",),
+    **{("Kimi-K2.6", backend): ("case 62",) for backend in ("prime", "tinker", "fireworks")},
 }
-"""Where white space at the edges of reasoning that the text has in it is trimmed all the same; and where spelled markers are
-text by default, as the plugin documents."""
+"""Where tools are declared in another way (by Kimi's own tokenizer class; not at all by DeepSeek's template), white space at
+the edges of reasoning that the text has in it is trimmed, or spelled markers are text by default, as the plugin documents."""
 
 
 def ids_of(renderer, messages, tools):

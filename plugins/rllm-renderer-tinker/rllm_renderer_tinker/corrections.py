@@ -22,10 +22,10 @@ from .rewrites import (
     Rewrite,
     as_given,
     as_parts,
+    closing_empty,
     collect_systems,
     drop_answered_reasoning,
     drop_reasoning,
-    given_answers,
     glue_results,
     harmony_braces,
     inline_reasoning,
@@ -78,6 +78,7 @@ class Correction:
         results_as_given: True where a result's name shows only where the caller gave one: then the core fills in none.
         letters_in_tools: True where upstream escapes letters beyond ASCII in declarations.
         attributes: What is different on the twin of upstream's renderer that this adapter works with.
+        changes: Attributes that change: from upstream's value to the twin's.
         with_tools: Attributes that change while tools are declared: from their value to their value.
         only: Suffixes of the variants that the row is for; empty for all.
         but: Suffixes of the variants that it isn't for.
@@ -91,6 +92,7 @@ class Correction:
     results_as_given: bool = False
     letters_in_tools: bool = False
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     with_tools: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
@@ -141,7 +143,8 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("kimi_k26",), "has no reasoning where it is off", drop_reasoning, only=("_disable_thinking",)),
     Correction(("kimi_k26",), "adds no system text of its own", finish=only_given_system,
                attributes={"_ensure_system_message": as_given}),
-    Correction(("deepseekv3",), "closes a turn without text too", finish=given_answers),
+    Correction(("deepseekv3",), "closes a turn without text too", changes={"render_message": closing_empty}),
+    Correction(("deepseekv3",), "needs a user: its opener stands in the user's turn", needs_query),
     Correction(("nemotron3", "nemotron3_ultra", "gpt_oss"), "writes letters of any script in tools", letters_in_tools=True),
     Correction(("deepseekv3",), "closes a turn of calls", spoken(turns.deepseek_v3_1)),
 )

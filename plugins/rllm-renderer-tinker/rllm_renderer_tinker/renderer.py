@@ -43,7 +43,9 @@ class TinkerRenderer:
         self._control = control_ids(tokenizer)
         self._rows = rows_for(name, corrections)
         self.wants_result_names = not any(row.results_as_given for row in self._rows)
-        self._plain = twin_of(upstream, {key: value for row in self._rows for key, value in row.attributes.items()})
+        different = {key: value for row in self._rows for key, value in row.attributes.items()}
+        different |= {key: change(getattr(upstream, key)) for row in self._rows for key, change in row.changes.items()}
+        self._plain = twin_of(upstream, different)
         changed = {key: change for row in self._rows for key, change in row.with_tools.items()}
         values = {key: change(getattr(upstream, key)) for key, change in changed.items() if hasattr(upstream, key)}
         self._with_tools = twin_of(self._plain, values)

@@ -187,9 +187,20 @@ class Blank(str):
         return True
 
 
-def given_answers(messages: Messages) -> Messages:
-    """Empty answers as given: upstream takes an assistant's turn without text for the one that is to be sampled."""
-    return [{**m, "content": Blank()} if m["role"] == "assistant" and m["content"] == "" else m for m in messages]
+def closing_empty(render_message: Callable[..., Any]) -> Callable[..., Any]:
+    """Upstream's ``render_message``, which closes an empty answer too: it takes one for the turn that is to be sampled, which
+    has no place in the conversation."""
+
+    def closing(message: dict[str, Any], ctx: Any) -> Any:
+        out = render_message(message, ctx)
+        if message["role"] != "assistant" or INDEX not in message or message["content"] or message.get("tool_calls"):
+            return out
+        chunk = type(out.output[-1])
+        close = render_message.__self__._end_message_token  # type: ignore[attr-defined]
+        last = chunk(tokens=[*out.output[-1].tokens, close])
+        return type(out)(header=out.header, output=[*out.output[:-1], last])
+
+    return closing
 
 
 def unescaped(declared: str, system: str, tools: Sequence[Any]) -> str:

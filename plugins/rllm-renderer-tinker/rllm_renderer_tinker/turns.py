@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from rllm_renderer_core.errors import MessageError
+
 Message = dict[str, Any]
 Turn = Callable[[Message, bool, bool], str]
 """Message, whether it stands behind the last query, whether it is the last message; to its text."""
@@ -71,6 +73,12 @@ def nemotron3(message: Message, current: bool) -> Message:
         return {**out, "reasoning_content": reasoning, "content": _parts((content.rstrip() + "\n").lstrip("\n") + calls)}
     if reasoning.strip():
         return {**out, "content": f"<think>\n{reasoning}\n</think>\n{content}".strip()}
+    if current and "</think>" in content and "<think>" not in content:
+        raise MessageError(
+            f"message {message.get('_index')} (assistant) closes reasoning that it doesn't open, which upstream can't write",
+            fix="give the reasoning as reasoning_content",
+            index=message.get("_index"),
+        )
     if current and ("<think>" in content or "</think>" in content):
         return {**out, "content": _parts(content.strip() + "\n" + calls) if calls else content.strip()}
     dropped = not current and message.get("reasoning_content", "").strip()
@@ -84,12 +92,12 @@ def _parts(text: str) -> list[dict[str, str]]:
 
 
 def deepseek_v3_1(message: Message, current: bool, last: bool) -> str:
-    """DeepSeek V3.1: calls behind the content, their arguments as the text that they are. No reasoning."""
+    """DeepSeek V3.1: calls behind the content, their arguments as the text that they are. No reasoning, in the text neither."""
     calls = "".join(
         f"<｜tool▁call▁begin｜>{call['function']['name']}<｜tool▁sep｜>{call['function']['arguments']}<｜tool▁call▁end｜>"
         for call in message.get("tool_calls", ())
     )
-    content: str = message["content"]
+    content: str = message["content"].split("</think>", 1)[-1]
     return content + (f"<｜tool▁calls▁begin｜>{calls}<｜tool▁calls▁end｜>" if calls else "")
 
 
