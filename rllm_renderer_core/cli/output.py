@@ -83,15 +83,15 @@ def show_json(value: Any) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table | Text:
     """A table without frames, whose last column folds and whose others stay whole; where there is no room for it, a
     paragraph a row, so that a narrow terminal drops nothing."""
-    rows = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
-    widths = [max(len(cell) for cell in (title, *(row[at].plain for row in rows))) for at, title in enumerate(columns[:-1])]
+    texts = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in (title, *(row[at].plain for row in texts))) for at, title in enumerate(columns[:-1])]
     if sum(widths) + 2 * len(widths) + LAST_COLUMN > console().width:
-        return _paragraphs(columns, rows)
+        return _paragraphs(columns, texts)
     out = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns[:-1]:
         out.add_column(column, no_wrap=True)
     out.add_column(columns[-1], overflow="fold")
-    for row in rows:
+    for row in texts:
         out.add_row(*row)
     return out
 
