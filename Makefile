@@ -1,5 +1,6 @@
 # make demo   an episode on a real vocabulary, offline, without torch and transformers
 # make test   everything that the tests need, into venvs of their own, then all tests
+# make corpus bridges over all public chat templates; the tests take a sample
 # make lint   ruff, mypy and which module may import which (import-linter)
 # make docs   the site of docs/ and the API reference, into build/site
 # make bench  the benchmark table
@@ -17,7 +18,7 @@ PIP_FLAGS = --quiet --disable-pip-version-check
 BUILD = 'setuptools>=77' wheel
 SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml)
 
-.PHONY: demo test test-oldest lint docs bench clean
+.PHONY: demo test test-oldest corpus lint docs bench clean
 
 demo: $(DEMO)/.done
 	@$(DEMO)/bin/rllm-renderer demo
@@ -27,6 +28,9 @@ test: $(TEST)/.done test-oldest
 
 test-oldest: $(OLDEST)/.done
 	$(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(wildcard tests/tinker tests/fireworks)
+
+corpus: $(TEST)/.done
+	PUBLIC_TEMPLATES=all $(TEST)/bin/python -m pytest -s tests/corpus
 
 lint: $(TEST)/.done
 	$(TEST)/bin/ruff check

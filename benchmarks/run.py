@@ -170,7 +170,7 @@ def main() -> None:
     start_up(table)
     tokenizer = real_tokenizers.load(MODEL)
     prime(table, tokenizer, repeat)
-    seam(table, tokenizer, repeat, backend="chat-template", template_bridge=True)
+    seam(table, tokenizer, repeat, backend="chat-template")
     try:
         seam(table, tokenizer, repeat, backend="tinker", renderer="qwen3", parity="off")
     except Exception as error:  # not installed here: the row is left out, and says so

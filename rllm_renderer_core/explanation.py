@@ -31,6 +31,14 @@ class Verdict:
     has_bridge: bool = False
     reason: str = ""
     fix: str = ""
+    by_experiment: bool = False
+
+    @property
+    def bridge(self) -> str:
+        """Whether it bridges, in a word or two."""
+        if self.verdict != "covers":
+            return "-"
+        return ("by experiment" if self.by_experiment else "yes") if self.has_bridge else "no"
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Explanation:
                     "" if each.priority is None else str(each.priority),
                     f"{each.verdict} ({each.match})" if covers else each.verdict,
                     each.renderer or "-",
-                    ("yes" if each.has_bridge else "no") if covers else "-",
+                    each.bridge,
                     "; ".join(filter(None, (each.reason, each.fix and f"fix: {each.fix}"))),
                 )
             )
@@ -103,7 +111,7 @@ def _verdict(each: Registered, query: Query, detected: Coverage | None) -> Verdi
         return Verdict(*base, "broken", reason=str(error).splitlines()[0], fix=error.fix or "")
     if isinstance(answer, Coverage):
         match = answer.match.name.lower()
-        return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, answer.reason)
+        return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, answer.reason, "", answer.by_experiment)
     if isinstance(answer, Unavailable):
         return Verdict(*base, "unavailable", reason=answer.reason, fix=answer.fix)
     return Verdict(*base, "no match")

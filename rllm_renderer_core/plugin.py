@@ -56,6 +56,7 @@ class Coverage:
         reason: One line for the user: "listed in MODEL_RENDERER_MAP".
         data: Anything that ``create`` needs; must be picklable.
         dated: Whether its ids show the day: then it writes ``Query.date`` and asks no clock, and a ``Resolution`` records it.
+        by_experiment: Whether bridges are proven call by call by experiments on the renderer, instead of known by its format.
     """
 
     renderer: str
@@ -64,6 +65,7 @@ class Coverage:
     reason: str
     data: Any = None
     dated: bool = False
+    by_experiment: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Query:
         thinking_retention: ``"all"`` or ``"tool_cycle"``. The core enforces it; for information only.
         chat_template_kwargs: Extra keywords of the model's template.
         image_processor: The processor that vision renderers need.
-        template_bridge: Whether the chat-template backend may prove bridges with the seam.
+        template_bridge: Whether the chat-template backend bridges, each bridge proven by experiment.
         date: The day that a renderer writes where its format shows one, ``YYYY-MM-DD``; never the clock's.
     """
 
@@ -100,7 +102,7 @@ class Query:
     thinking_retention: str = "all"
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     image_processor: Any = None
-    template_bridge: bool = False
+    template_bridge: bool = True
     backend: str | None = None
     date: str = ""
 
@@ -114,7 +116,7 @@ class Backend:
         name: What ``resolve(backend=...)`` takes.
         priority: The highest among those that cover wins. Built-in values: prime 100, tinker 50, fireworks 40,
             chat-template 0; 80 is the advice for a hand-written renderer with an exact list of models.
-        options: Which of ``thinking``, ``chat_template_kwargs``, ``image_processor``, ``template_bridge`` it can honour.
+        options: Which of ``thinking``, ``chat_template_kwargs``, ``image_processor`` it can honour.
             Any other that the user sets is refused by the core with an ``OptionError``.
         spellings: Which of rLLM's spellings address it: ``renderer_family``, ``renderer_name``.
         upstream: Distributions that it wraps; their versions are part of a ``Resolution``.

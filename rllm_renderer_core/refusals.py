@@ -102,7 +102,7 @@ def _no_bridge(selection: Selection, name: str, renderer: str) -> NoBridgeError:
 def _bridge_fix(table: Explanation, winner: str) -> str:
     if winner == TEMPLATE_BACKEND:
         names = [v.fix for v in table.verdicts if v.verdict in ("unavailable", "not installed", "broken") and v.fix]
-        return "; ".join(["name a renderer with renderer=, or template_bridge=True", *names])
+        return "; ".join(["name a renderer with renderer=", *names])
     return "choose another renderer= or backend="
 
 

@@ -7,8 +7,6 @@ the backend returns is checked against the contract, and what can't be bridged s
 from __future__ import annotations
 
 import logging
-import threading
-import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +24,7 @@ from .contract.returned import BridgedTokens, checked_ids, checked_stop_strings,
 from .contract.sampled import SampledMask
 from .discovery import strict
 from .errors import BridgeDeclined, ContractError, RendererError, RenderError
+from .locking import lock_of
 from .plugin import Backend, Coverage, Query
 from .resolution import Resolution
 from .types import Message, ParsedResponse, RenderedTokens, Renderer
@@ -72,7 +71,7 @@ class ResolvedRenderer:
         self.tokenizer = query.tokenizer
         self.query = query
         self._made_of = (backend, query, coverage, resolution, marker_text, parse_check)
-        self._lock = _lock_of(query.tokenizer)
+        self._lock = lock_of(query.tokenizer)
         self._media = bool(getattr(inner, "supports_media", False))
         self._names_results = bool(getattr(inner, "wants_result_names", True))
         self._text = text
@@ -279,16 +278,3 @@ def _restore(
     backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, marker_text: str, parse_check: bool
 ) -> ResolvedRenderer:
     return ResolvedRenderer(backend, query, coverage, resolution, marker_text=marker_text, parse_check=parse_check)
-
-
-_locks: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
-_locks_guard = threading.Lock()
-
-
-def _lock_of(tokenizer: Any) -> Any:
-    """One lock a tokenizer: fast tokenizers raise "already borrowed" when two threads set their padding or truncation."""
-    with _locks_guard:
-        try:
-            return _locks.setdefault(tokenizer, threading.RLock())
-        except TypeError:  # neither hashable nor weakly referable: then a renderer's own lock has to do
-            return threading.RLock()

@@ -18,7 +18,7 @@ SPELLINGS = ("renderer", "renderer_family", "renderer_name")
 DEFAULTS: Mapping[str, Any] = {
     "thinking": None,
     "thinking_retention": "all",
-    "template_bridge": False,
+    "template_bridge": True,
     "chat_template_kwargs": None,
     "image_processor": None,
     "marker_text": "allow",
@@ -52,7 +52,8 @@ class Options(TypedDict, total=False):
         thinking: Whether the model thinks; ``None`` is the model's own default.
         thinking_retention: ``"all"`` keeps sampled reasoning verbatim across new queries; ``"tool_cycle"`` declines the bridge
             there, as a template that strips old reasoning would.
-        template_bridge: Let the chat-template backend bridge where an experiment proves the bridge.
+        template_bridge: Whether the chat-template backend bridges where an experiment proves the bridge; ``False`` declines
+            each. Other backends bridge as they do.
         chat_template_kwargs: Variables of the model's template.
         image_processor: For vision renderers.
         marker_text: ``"allow"`` renders control tokens that message text spells as the template does; ``"error"`` refuses
@@ -197,11 +198,11 @@ def _day(value: Any) -> str | None:
 
 def refused_option(backend: Backend, query: Query, coverage: Coverage) -> tuple[str, Any] | None:
     """The first option that was set and that the backend can't honour, with its value; ``None`` where there is none."""
-    for option in ("thinking", "template_bridge", "chat_template_kwargs", "image_processor"):
+    for option in ("thinking", "chat_template_kwargs", "image_processor"):
         value = getattr(query, option)
         if value in (None, False, {}) and not (option == "thinking" and value is False):
             continue
-        if option not in backend.options and not (option == "template_bridge" and coverage.has_bridge):
+        if option not in backend.options:
             return option, value
     return None
 

@@ -78,12 +78,23 @@ def eos_ids(tokenizer: Any) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def chat_templates(tokenizer: Any) -> dict[str, str]:
+    """The sources of the tokenizer's chat templates by name: one alone is ``default``."""
+    found = getattr(tokenizer, "chat_template", None)
+    if isinstance(found, str):
+        found = {"default": found}
+    elif isinstance(found, (list, tuple)):  # as a tokenizer_config.json has them
+        found = {each.get("name"): each.get("template") for each in found if isinstance(each, dict)}
+    if not isinstance(found, dict):
+        return {}
+    return {name: source for name, source in found.items() if isinstance(source, str) and source}
+
+
 def chat_template(tokenizer: Any) -> str | None:
-    """The source of the tokenizer's chat template, or ``None`` where it has none."""
-    template = getattr(tokenizer, "chat_template", None)
-    if isinstance(template, dict):
-        template = template.get("default")
-    return template if isinstance(template, str) and template else None
+    """The source of the chat template that serving takes without tools, or with them where there is none without; else
+    ``None``."""
+    found = chat_templates(tokenizer)
+    return found.get("default") or found.get("tool_use")
 
 
 def load_tokenizer(model: str) -> Any:

@@ -31,7 +31,7 @@ from rllm_renderer_core.parity.report import Outcome
 BACKENDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("prime", {}),
     ("minimax-m3", {}),
-    ("chat-template", {"template_bridge": True}),
+    ("chat-template", {}),
 )
 HEADER = ("model", "backend", "renderer", "prompts", "bridges")
 

@@ -39,8 +39,6 @@ def command(model: str | None, as_json: bool) -> None:
 
     tokenizer = load_tokenizer(model or "demo")
     renderer = resolve(model, tokenizer) if model else resolve(MODEL, tokenizer, backend="prime")
-    if not renderer.has_bridge:
-        renderer = resolve(model, tokenizer, template_bridge=True)
     episode = play(renderer, tokenizer)
     if as_json:
         show_json(_as_json(renderer, episode))

@@ -43,7 +43,7 @@ def command(model: str, tokenizer: str | None, options: dict[str, Any], as_json:
                     "-" if each.priority is None else str(each.priority),
                     Text(f"{each.verdict} ({each.match})" if covers else each.verdict, STYLES.get(each.verdict, "bold red")),
                     each.renderer or "-",
-                    ("yes" if each.has_bridge else "no") if covers else "-",
+                    each.bridge,
                     "; ".join(filter(None, reasons)) or "-",
                 )
             )

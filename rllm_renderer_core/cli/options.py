@@ -22,7 +22,7 @@ RESOLVE = {
         "--thinking-retention", type=click.Choice(["all", "tool_cycle"]), help="What becomes of old reasoning."
     ),
     "template_bridge": click.option(
-        "--template-bridge", is_flag=True, default=None, help="Let the chat template bridge where that is proven."
+        "--template-bridge/--no-template-bridge", default=None, help="Whether the chat template bridges where that is proven."
     ),
     "chat_template_kwargs": click.option(
         "--chat-template-kwargs",

@@ -1,24 +1,29 @@
-"""The built-in backend of last resort: the tokenizer's own chat template, with the seam over it where the user asks.
+"""The built-in backend of last resort: the tokenizer's own chat template, with the seam over it.
 
-A template of unknown make proves nothing about bridges, so each is declined by default; ``template_bridge=True`` has the seam
-prove them call by call. It registers through the same hook as any plugin.
+A template of unknown make says nothing about bridges, so the seam proves each of them call by call; ``template_bridge=False``
+declines them all. It registers through the same hook as any plugin.
 """
 
 from __future__ import annotations
 
 import datetime
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import OptionError
+from ..locking import lock_of
 from ..plugin import TEMPLATE_BACKEND, Backend, Coverage, Match, Query, Unavailable, hookimpl
-from ..vocabulary import chat_template
-from .renderer import BRIDGE_FIX, ChatTemplateRenderer
+from ..vocabulary import chat_template, chat_templates
+from .renderer import NO_BRIDGE, ChatTemplateRenderer
 
 CLOCK = "strftime_now"
 """The function by which templates print today's date; here it prints the day of ``Query.date``."""
 
 THINKING_VARIABLES = ("enable_thinking", "thinking")
+
+_tried: weakref.WeakKeyDictionary[Any, dict[str, str | None]] = weakref.WeakKeyDictionary()
+"""Why a tokenizer's template has no bridge, by template and options: coverage is asked more than once."""
 
 
 @hookimpl
@@ -31,7 +36,7 @@ class ChatTemplateBackend(Backend):
 
     name = TEMPLATE_BACKEND
     priority = 0
-    options = frozenset({"thinking", "chat_template_kwargs", "template_bridge"})
+    options = frozenset({"thinking", "chat_template_kwargs"})
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         if query.renderer not in (None, TEMPLATE_BACKEND):
@@ -39,10 +44,11 @@ class ChatTemplateBackend(Backend):
         if query.tokenizer is not None and chat_template(query.tokenizer) is None:
             return Unavailable("the tokenizer has no chat template", "install a plugin that renders this model natively")
         reason = "the tokenizer's chat template" if query.tokenizer is not None else "if its tokenizer has a chat template"
-        bridge = "bridges proven by experiment" if query.template_bridge else f"no bridge ({BRIDGE_FIX})"
+        why = why_no_bridge(query)
+        bridge = "bridges proven by experiment" if why is None else f"no bridge: {why}"
         match = Match.FALLBACK if query.renderer is None else Match.NAMED
         dated = CLOCK in (chat_template(query.tokenizer) or "")
-        return Coverage(TEMPLATE_BACKEND, match, query.template_bridge, f"{reason}; {bridge}", dated=dated)
+        return Coverage(TEMPLATE_BACKEND, match, why is None, f"{reason}; {bridge}", dated=dated, by_experiment=why is None)
 
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
         variables = _template_variables(query)
@@ -54,6 +60,27 @@ class ChatTemplateBackend(Backend):
         return (TEMPLATE_BACKEND,)
 
 
+def why_no_bridge(query: Query) -> str | None:
+    """Why no bridge can be proven on this template, ``None`` where one can; without a tokenizer nothing speaks against it."""
+    if not query.template_bridge:
+        return NO_BRIDGE
+    if query.tokenizer is None:
+        return None
+    key = repr((chat_templates(query.tokenizer), query.thinking, sorted(query.chat_template_kwargs.items())))
+    with lock_of(query.tokenizer):
+        try:
+            tried = _tried.setdefault(query.tokenizer, {})
+        except TypeError:  # not weakly referable: tried each time
+            tried = {}
+        if key not in tried:
+            try:
+                renderer = ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=True)
+                tried[key] = renderer.why_no_bridge()
+            except Exception as error:  # creating the renderer raises it, with its fix
+                tried[key] = f"the template can't be tried: {type(error).__name__}"
+        return tried[key]
+
+
 def _template_variables(query: Query) -> dict[str, Any]:
     """The options as variables of this template, which must know each of them: Jinja ignores what it doesn't know."""
     kwargs = dict(query.chat_template_kwargs)
@@ -61,9 +88,10 @@ def _template_variables(query: Query) -> dict[str, Any]:
         return kwargs
     from jinja2 import Environment, meta
 
-    source = chat_template(query.tokenizer) or ""
     environment = Environment(extensions=["jinja2.ext.loopcontrols"])
-    known = meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
+    known: set[str] = set()
+    for source in chat_templates(query.tokenizer).values():
+        known |= meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
     for key in kwargs:
         if key not in known:
             raise OptionError(

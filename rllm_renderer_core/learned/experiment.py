@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import BridgeDeclined, RendererError
 from .turns import MARKERS, STAND_IN, ProbeTurn, altered
 
 Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
 """Messages and tools, both in normal form, to prompt ids that end with the opener of the next assistant turn."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,12 @@ class Gap:
 class Seam:
     """A close and what follows it: ``head`` ends with the close, ``before_close`` lies between the assistant's text and it.
 
+    ``probe`` is the turn that it was learned from, in a conversation that the template accepts.
     ``calls_alone`` where the format shows text beside calls behind their results, as Gemma 4's template does: then the tail is
     right for a turn of calls alone.
     """
 
+    probe: ProbeTurn
     head: tuple[int, ...]
     before_close: tuple[int, ...]
     close: int
@@ -53,9 +57,28 @@ class Experiments:
     def __init__(self, render: Render, stops: frozenset[int], special: frozenset[int]) -> None:
         self._render_upstream, self._stops, self._special = render, stops, special
         self._closes: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self._accepted = 0  # which of a turn's variants the template took last
 
     def settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         """The seam of the first hypothesis, if all others, and the turn with other trimmings, show the same tail."""
+        return self._in_accepted(turns, lambda accepted: self._settle(accepted, tools, ending))
+
+    def _in_accepted(self, turns: Sequence[ProbeTurn], experiment: Callable[[Sequence[ProbeTurn]], Result]) -> Result:
+        """The experiment in the first conversation that the template accepts; all hypotheses are put in the same one."""
+        variants = list(zip(*(turn.variants() for turn in turns), strict=True))
+        refusal: Refused | None = None
+        for at in sorted(range(len(variants)), key=lambda at: at != self._accepted):
+            try:
+                found = experiment(variants[at])
+            except Refused as error:
+                refusal = refusal or error
+            else:
+                self._accepted = at
+                return found
+        assert refusal is not None
+        raise refusal
+
+    def _settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         seam = self.seam(turns[0], tools, ending)
         for turn in turns[1:]:
             if turn != turns[0] and not self._shows(turn, tools, seam):
@@ -81,7 +104,8 @@ class Experiments:
         closes = self._stops | self.history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
         at = [index for index, token in enumerate(gap.gap) if token in closes]
         whole = gap.head + gap.gap + gap.tail
-        if len(at) > 1:
+        # Of two closes the first is the turn's own if sampling stops there: the template itself puts the other behind it.
+        if len(at) > 1 and gap.gap[at[0]] not in self._stops:
             raise BridgeDeclined("two close tokens lie between the assistant's turn and the new messages")
         if at:
             if gap.shows_from <= at[0]:
@@ -90,13 +114,13 @@ class Experiments:
             tail = (gap.gap + gap.tail)[at[0] + 1 :]
         elif turn.calls:
             # Some formats don't close a turn of calls: then the results must continue as they do after text.
-            plain = self.seam(ProbeTurn(turn.new), tools, ending)
+            plain = self.seam(replace(turn, calls=(), text=""), tools, ending)
             before, close, tail = (), plain.close, plain.tail
             if not tail or len(gap.gap + gap.tail) < len(tail) or whole[len(whole) - len(tail) :] != tail:
                 raise BridgeDeclined("there is no close token between the calls of the assistant's turn and the new messages")
         else:
             raise BridgeDeclined("there is no close token between the assistant's turn and the new messages")
-        return Seam(whole[: len(whole) - len(tail)], before, close, tail)
+        return Seam(turn, whole[: len(whole) - len(tail)], before, close, tail)
 
     def history_close(self, new: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> frozenset[int]:
         """The close that history uses where it isn't a stop id (``<|end|>`` in harmony; a role tag in GLM)."""
@@ -105,7 +129,8 @@ class Experiments:
             key = (role, bool(tools))
             if key not in self._closes:
                 try:
-                    self._closes[key] = self.gap(ProbeTurn([{"role": role, "content": STAND_IN}]), tools).gap[:1]
+                    turn = ProbeTurn([{"role": role, "content": STAND_IN}])
+                    self._closes[key] = self._in_accepted([turn], lambda turns: self.gap(turns[0], tools)).gap[:1]
                 except BridgeDeclined:
                     self._closes[key] = ()
             found.update(token for token in self._closes[key] if token in self._special)
@@ -138,16 +163,22 @@ class Experiments:
         except BridgeDeclined:
             raise
         except RendererError as error:
-            raise BridgeDeclined(f"the renderer refuses: {str(error).splitlines()[0]}") from error
+            raise Refused(f"the renderer refuses: {str(error).splitlines()[0]}") from error
         except Exception as error:
-            raise BridgeDeclined(f"the renderer refuses the new messages: {type(error).__name__}: {error}") from error
+            raise Refused(f"the renderer refuses the new messages: {type(error).__name__}: {error}") from error
+
+
+class Refused(BridgeDeclined):
+    """The renderer doesn't render this probe conversation."""
 
 
 class NotSettled(BridgeDeclined):
     """Hypotheses about the sampled calls give different tails."""
 
-    def __init__(self, reason: str = "what isn't known about the sampled calls changes the new messages") -> None:
-        super().__init__(reason)
+    def __init__(
+        self, reason: str = "what isn't known about the sampled calls changes the new messages", *, fix: str | None = None
+    ) -> None:
+        super().__init__(reason, fix=fix)
 
 
 def common_prefix(one: Iterable[int], other: Iterable[int]) -> int:

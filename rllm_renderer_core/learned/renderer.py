@@ -11,14 +11,14 @@ from ..errors import BridgeDeclined
 from ..plugin import TEMPLATE_BACKEND
 from ..types import Message, ParsedResponse, RenderedTokens
 from ..vocabulary import control_ids, eos_ids
-from .call_form import CallForm
+from .call_form import TOOL
 from .parser import LearnedParser
 from .seam import SeamBridge
 from .seamed import SeamedRenderer
+from .template import ChatTemplate
 from .template_parser import learned_parser
 
-NO_BRIDGE = "a chat template of unknown make proves no bridge"
-BRIDGE_FIX = "template_bridge=True has each bridge proven by experiment"
+NO_BRIDGE = "template_bridge=False declines every bridge over a chat template"
 
 
 class ChatTemplateRenderer(SeamedRenderer):
@@ -34,14 +34,14 @@ class ChatTemplateRenderer(SeamedRenderer):
     def __init__(self, tokenizer: Any, variables: dict[str, Any], *, bridge: bool) -> None:
         self._tokenizer = tokenizer
         self._variables = variables
+        self._template = ChatTemplate(tokenizer, variables)
         self._bridge = bridge
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         refuse_media(messages, TEMPLATE_BACKEND)
-        ids = self._apply(self._call_form.fit(messages), tools, add_generation_prompt, tokenize=True)
-        return list(ids)
+        return self._template.ids(messages, tools, opener=add_generation_prompt)
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
@@ -61,7 +61,7 @@ class ChatTemplateRenderer(SeamedRenderer):
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
         if not self._bridge:
-            raise BridgeDeclined(NO_BRIDGE, fix=BRIDGE_FIX)
+            raise BridgeDeclined(NO_BRIDGE, fix="leave template_bridge out: each bridge is proven by experiment")
         return super().bridge_to_next_turn(
             previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
         )
@@ -81,9 +81,13 @@ class ChatTemplateRenderer(SeamedRenderer):
         """Whether the parser's way of reading tool calls is proven."""
         return self.parser.parses_tool_calls
 
+    def why_no_bridge(self) -> str | None:
+        """Why not even a plain message or result can be bridged over this template; ``None`` where one can."""
+        return self.seam.why_not([TOOL] if self._template.needs_tools else None)
+
     @cached_property
     def _stop_ids(self) -> list[int]:
-        return self._seam_over(eos_ids(self._tokenizer)).turn_ends()
+        return self._seam_over(eos_ids(self._tokenizer)).turn_ends([TOOL] if self._template.needs_tools else None)
 
     @cached_property
     def seam(self) -> SeamBridge:
@@ -91,17 +95,3 @@ class ChatTemplateRenderer(SeamedRenderer):
 
     def _seam_over(self, stop_ids: Sequence[int]) -> SeamBridge:
         return SeamBridge(self.prompt_ids, stop_ids, control_ids(self._tokenizer), named_results=False)
-
-    @cached_property
-    def _call_form(self) -> CallForm:
-        return CallForm.learn(lambda messages: str(self._apply(messages, None, False, tokenize=False)))
-
-    def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool, *, tokenize: bool) -> Any:
-        return self._tokenizer.apply_chat_template(
-            [dict(message) for message in messages],
-            tools=None if tools is None else list(tools),
-            add_generation_prompt=opener,
-            tokenize=tokenize,
-            **({"return_dict": False} if tokenize else {}),
-            **self._variables,
-        )

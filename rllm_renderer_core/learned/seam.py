@@ -30,8 +30,9 @@ from ..contract.pairing import Call, calls_of, certain_pairing, results_in
 from ..contract.returned import BridgedTokens
 from ..errors import BridgeDeclined
 from ..types import Message, RenderedTokens
+from .call_form import TOOL
 from .experiment import Experiments, NotSettled, Render, Seam
-from .turns import CALL, ProbeTurn, possible_calls, shape_of
+from .turns import CALL, STAND_IN, ProbeTurn, possible_calls, shape_of
 
 
 class SeamBridge:
@@ -100,20 +101,35 @@ class SeamBridge:
         delta = self._continue(sampled, seam, results=bool(results_in(new)))
         return BridgedTokens(prompt, sampled, delta)
 
-    def turn_ends(self) -> list[int]:
+    def why_not(self, tools: list[dict[str, Any]] | None = None) -> str | None:
+        """Why neither a user message nor a result can be bridged, ``None`` where one of them can."""
+        why = None
+        turn = ProbeTurn([{"role": "tool", "content": STAND_IN, "name": CALL[0][0], "tool_call_id": CALL[0][1]}], CALL)
+        previous = turn.history()[-1]
+        for new, declared in (([{"role": "user", "content": STAND_IN}], tools), (turn.new, [TOOL])):
+            try:
+                self._find(new, declared, [], previous, None)
+            except BridgeDeclined as declined:
+                why = why or declined.reason
+            else:
+                return None
+        return why
+
+    def turn_ends(self, tools: list[dict[str, Any]] | None = None) -> list[int]:
         """Stop ids, with the close that history shows where the tokenizer's own stops don't have it.
 
         Formats without a close end a turn by the next role's tag (GLM's ``<|user|>`` and ``<|observation|>``). A close that
         history also shows inside a turn (harmony's ``<|end|>``, behind each of a turn's messages) stops nothing.
         """
         behind = self._experiments.history_close
-        tags = behind([{"role": "user"}], None) | behind([{"role": "tool"}], None)
-        bare, *fuller = (self._counted(turn) for turn in (ProbeTurn([], CALL), *ProbeTurn([], CALL).trimmings()))
+        tags = behind([{"role": "user"}], tools) | behind([{"role": "tool"}], tools)
+        turn = next((each for each in ProbeTurn([], CALL).variants() if self._rendered(each, tools)), ProbeTurn([], CALL))
+        bare, *fuller = (self._rendered(each, tools) for each in (turn, *turn.trimmings()))
         return sorted(self._stops | {tag for tag in tags if all(ids.count(tag) <= bare.count(tag) for ids in fuller)})
 
-    def _counted(self, turn: ProbeTurn) -> list[int]:
+    def _rendered(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> list[int]:
         try:
-            return self._experiments.render(turn.history(), None)
+            return self._experiments.render(turn.history(), tools)
         except BridgeDeclined:
             return []
 
@@ -178,14 +194,14 @@ class SeamBridge:
     def _applied(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         """The learned seam with the tail of the real messages."""
         seam = self._learned(turns, tools, ending)
-        ids = self._experiments.render(turns[0].history() + turns[0].new, tools)
+        ids = self._experiments.render(seam.probe.history() + turns[0].new, tools)
         if tuple(ids[: len(seam.head)]) != seam.head:
             return self._experiments.settle(turns, tools, ending)
         return replace(seam, tail=tuple(ids[len(seam.head) :]))
 
     def _learned(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         ending = None if ending in self._stops else ending
-        key = (shape_of(turns[0].new), json.dumps(tools), turns[0].calls, ending)
+        key = (shape_of(turns[0].new), json.dumps(tools), tuple(turn.calls for turn in turns), ending)
         known = self._cache.get(key)
         if known is None:
             try:
@@ -196,7 +212,7 @@ class SeamBridge:
         else:
             self._cache.move_to_end(key)
         if isinstance(known, BridgeDeclined):
-            raise type(known)(known.reason)
+            raise type(known)(known.reason, fix=known.fix)
         assert isinstance(known, Seam)
         return known
 

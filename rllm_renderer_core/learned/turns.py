@@ -13,7 +13,7 @@ from ..contract.pairing import Call, results_in
 MARKERS = ("alpha1", "omega7")
 ALTERED = "zq9"
 STAND_IN = "ping"
-CALL: tuple[Call, ...] = (("f0", "call_0"),)
+CALL: tuple[Call, ...] = (("f0", "call00000"),)
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,12 @@ class ProbeTurn:
     reasoning: str | None = None
     system: bool = True
 
+    def variants(self) -> list[ProbeTurn]:
+        """The same turn in the conversations that templates differ in accepting: some refuse a system message, others a turn of
+        calls without text."""
+        turns = [self, replace(self, system=not self.system)]
+        return [*turns, *(replace(turn, text="" if turn.text else "ok") for turn in turns)] if self.calls else turns
+
     def history(self, marker: str = MARKERS[0]) -> list[dict[str, Any]]:
         """A probe conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
         turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else marker}
@@ -34,7 +40,7 @@ class ProbeTurn:
         if self.calls:
             arguments = json.dumps({"q": marker})
             turn["tool_calls"] = [
-                {"id": call_id or f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
+                {"id": call_id or _id("call", at), "type": "function", "function": {"name": name, "arguments": arguments}}
                 for at, (name, call_id) in enumerate(self.calls)
             ]
         opening = [{"role": "system", "content": "s"}] if self.system else []
@@ -42,14 +48,19 @@ class ProbeTurn:
 
     def trimmings(self) -> list[ProbeTurn]:
         """The same turn as it may also look; none of it may change what follows the close."""
-        turns = [replace(self, reasoning="why"), replace(self, system=False)]
-        return [*turns, replace(self, text="ok")] if self.calls else turns
+        turns = [replace(self, reasoning="why"), replace(self, system=not self.system)]
+        return [*turns, replace(self, text="" if self.text else "ok")] if self.calls else turns
 
     def with_stand_ins(self) -> ProbeTurn:
         """The same shape with contents of one word, each its own, so that their order shows; blank contents stay, since
         templates drop or trim them."""
         new = [{**m, "content": f"{STAND_IN}{at}"} if m["content"].strip() else m for at, m in enumerate(self.new)]
         return replace(self, new=new)
+
+
+def _id(start: str, at: int) -> str:
+    """An id of nine letters and digits, which is what the strictest templates (Mistral's) take."""
+    return f"{start}{at:0{9 - len(start)}}"
 
 
 def shape_of(new: list[dict[str, Any]]) -> str:
@@ -75,14 +86,14 @@ def possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> lis
 
     def placeholders(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
         kept = results if keep else [{}] * len(results)
-        return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or f"{call_id}{at}") for at, m in enumerate(kept))
+        return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or _id(call_id, at)) for at, m in enumerate(kept))
 
-    calls, other = placeholders("f", "call_"), placeholders("look_up", "id-7")
+    calls, other = placeholders("f", "call"), placeholders("look_up", "id7")
     first = _with_results(new, calls, named=named)
     return [
         ProbeTurn(first, calls),
         ProbeTurn(_with_results(new, other, named=named), other),
-        ProbeTurn(first, (*calls, ("more", "call_more"))),
+        ProbeTurn(first, (*calls, ("more", "more00000"))),
         ProbeTurn(first, calls[::-1]),
     ]
 

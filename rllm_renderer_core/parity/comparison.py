@@ -125,7 +125,6 @@ def template_renderer(query: Query) -> ResolvedRenderer:
         thinking=query.thinking,
         thinking_retention=query.thinking_retention,
         chat_template_kwargs=query.chat_template_kwargs,
-        template_bridge=True,
         date=query.date,
     )
     coverage = Coverage(TEMPLATE_BACKEND, Match.FALLBACK, True, "the reference")

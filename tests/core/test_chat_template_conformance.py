@@ -1,4 +1,4 @@
-"""The chat-template backend with ``template_bridge=True`` under the conformance suite, on real tokenizers."""
+"""The chat-template backend under the conformance suite, on real tokenizers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ChatTemplate(RendererConformance):
     def renderer(self):
         if GONE[self.model]:
             pytest.skip(GONE[self.model])
-        return resolve(self.model, real_tokenizers.load(self.model), backend="chat-template", template_bridge=True)
+        return resolve(self.model, real_tokenizers.load(self.model), backend="chat-template")
 
     def reference(self, messages, tools, add_generation_prompt):
         tokenizer = real_tokenizers.load(self.model)

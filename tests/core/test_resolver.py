@@ -264,7 +264,7 @@ def test_similar_names_do_not_match_rows_48_50(install, model):
     install("rllm-renderer-a", source=plugin("a"))
     assert select_backend(model).backend == "chat-template"
     with pytest.raises(NoBridgeError):
-        select_backend(model, require_bridge=True)
+        select_backend(model, require_bridge=True, template_bridge=False)
 
 
 @pytest.mark.parametrize(
@@ -373,12 +373,14 @@ def test_require_bridge_refuses_a_winner_without_one(install):
 
 
 def test_require_bridge_on_the_fallback_says_how_to_get_one():
-    with pytest.raises(NoBridgeError, match="template_bridge=True"):
-        select_backend(MODEL, require_bridge=True)
+    with pytest.raises(NoBridgeError, match="template_bridge=False declines every bridge"):
+        select_backend(MODEL, require_bridge=True, template_bridge=False)
 
 
-def test_template_bridge_satisfies_require_bridge():
-    assert select_backend(MODEL, require_bridge=True, template_bridge=True).has_bridge
+def test_bridges_by_experiment_satisfy_require_bridge():
+    chosen = select_backend(MODEL, require_bridge=True)
+    assert chosen.has_bridge and "by experiment" in chosen.reason
+    assert "by experiment" in str(explain(MODEL))
 
 
 @pytest.mark.parametrize(
@@ -406,9 +408,10 @@ def test_defaults_are_not_recorded(install):
     assert chosen.options == {}
 
 
-def test_template_bridge_is_no_error_where_the_winner_bridges_anyway(install):
+@pytest.mark.parametrize("value", [True, False])
+def test_template_bridge_concerns_the_chat_template_alone(install, value):
     install("rllm-renderer-a", source=plugin("a"))
-    assert select_backend(MODEL, template_bridge=True).backend == "a"
+    assert select_backend(MODEL, template_bridge=value).has_bridge
 
 
 @pytest.mark.parametrize(

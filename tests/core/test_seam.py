@@ -168,6 +168,8 @@ class NoClose(Format):
 
 
 class TwoCloses(Format):
+    stops = ()
+
     def message(self, message):
         return [*super().message(message), END]
 
@@ -226,6 +228,64 @@ DECLINED = {
     "refuses": (Refuses, [user(), user()], "ValueError: roles must alternate"),
     "shows it twice": (RepeatsTheLastQuery, [user()], "change"),
 }
+
+
+def test_of_two_closes_the_one_that_sampling_stops_at_ends_the_turn():
+    class SecondIsTheTemplates(TwoCloses):
+        stops = (END,)
+
+    seam = SecondIsTheTemplates().seam()
+    wanted = [NEWLINE, END, USER, *encode("And lids?"), END, NEWLINE, END, ASSISTANT]
+    assert delta(seam.bridge_to_next_turn(P, [*FOUR, END], [user("And lids?")]), [*FOUR, END]) == wanted
+    assert "ids follow the stop" in reason(seam, [*FOUR, END, NEWLINE, END], [user("And lids?")])
+
+
+class SystemRefused(Format):
+    """As Gemma 2's template and others."""
+
+    def conversation(self, messages):
+        if messages[0]["role"] == "system":
+            raise ValueError("no system role")
+        return super().conversation(messages)
+
+
+class CallsNeedText(Format):
+    def body(self, message):
+        if message.get("tool_calls") and not message["content"]:
+            raise ValueError("no content")
+        return super().body(message)
+
+
+class NineLetters(Format):
+    """As Mistral's templates."""
+
+    def body(self, message):
+        ids = [call["id"] for call in message.get("tool_calls") or ()]
+        ids += [message["tool_call_id"]] if message["role"] == "tool" else []
+        if any(len(each) != 9 or not each.isalnum() for each in ids):
+            raise ValueError("ids must be of nine letters and digits")
+        return super().body(message)
+
+
+@pytest.mark.parametrize("new", [[user("And lids?")], [result("five", tool_call_id="abcdefgh1", name="look")]])
+@pytest.mark.parametrize("strict", [SystemRefused, CallsNeedText, NineLetters])
+def test_a_probe_conversation_that_the_format_accepts_is_looked_for(strict, new):
+    wanted = Format().seam().bridge_to_next_turn(P, [*FOUR, END], new)
+    assert strict().seam().bridge_to_next_turn(P, [*FOUR, END], new).token_ids == wanted.token_ids
+
+
+def test_hypotheses_about_calls_are_tried_in_the_conversation_that_was_accepted():
+    """Names show in the results of this format, so that a refused conversation must not count as a proof that they don't."""
+
+    class Named(SystemRefused):
+        def body(self, message):
+            return (
+                [*encode(message.get("name", "")), *super().body(message)]
+                if message["role"] == "tool"
+                else super().body(message)
+            )
+
+    assert "can't be paired for certain" in reason(Named().seam(), [*FOUR, END], [result("five")])
 
 
 @pytest.mark.parametrize("name", DECLINED)

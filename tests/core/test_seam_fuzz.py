@@ -88,7 +88,7 @@ def test_generated_calls_give_p_and_c_and_more_or_none(model: str, record_proper
     if why:
         pytest.skip(why)
     tokenizer = real_tokenizers.load(model)
-    renderer = resolve(model, tokenizer, backend="chat-template", template_bridge=True)
+    renderer = resolve(model, tokenizer, backend="chat-template")
     seen = set(renderer.render_ids([*shapes.OPENING, shapes.TEXT, *shapes.OPENING[1:]], add_generation_prompt=True))
     control = {text: token for text, token in tokenizer.get_added_vocab().items() if token in seen}
     stops = renderer.get_stop_token_ids()

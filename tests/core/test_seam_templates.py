@@ -1,4 +1,4 @@
-"""The chat-template backend with ``template_bridge=True``: the seam over real templates, against the official continuation."""
+"""The chat-template backend's bridges: the seam over real templates, against the official continuation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import real_tokenizers
 import shapes
 
-from rllm_renderer_core import BridgeDeclined, resolve
+from rllm_renderer_core import BridgeDeclined, NoBridgeError, RenderError, resolve
 
 MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
 
@@ -29,7 +29,7 @@ def renderer_of(model: str) -> Any:
     why = real_tokenizers.missing(model)
     if why:
         pytest.skip(why)
-    return resolve(model, real_tokenizers.load(model), backend="chat-template", template_bridge=True)
+    return resolve(model, real_tokenizers.load(model), backend="chat-template")
 
 
 def cases(model: str, tools: Any, mode: str) -> Any:
@@ -217,15 +217,62 @@ def test_case_55_a_template_that_raises_is_a_decline_with_its_reason() -> None:
     assert "alternate" in out.reason
 
 
-def test_a_template_bridges_nothing_unless_asked() -> None:
+def test_template_bridge_false_declines_every_bridge() -> None:
     model = "Qwen/Qwen3-8B"
     renderer_of(model)
-    renderer = resolve(model, real_tokenizers.load(model), backend="chat-template")
+    renderer = resolve(model, real_tokenizers.load(model), backend="chat-template", template_bridge=False)
     shape, prompt, sampled, _ = next(iter(cases(model, None, "named")))
     out = renderer.try_bridge(prompt, sampled, shape.new)
     assert renderer.has_bridge is False
     assert isinstance(out, BridgeDeclined)
-    assert "template_bridge=True" in str(out)
+    assert "template_bridge=False" in str(out)
+
+
+def bare(**attributes: Any) -> Any:
+    """Qwen3's vocabulary under another name, with other templates."""
+    why = real_tokenizers.missing("Qwen/Qwen3-8B")
+    if why:
+        pytest.skip(why)
+    tokenizer = real_tokenizers.load("Qwen/Qwen3-8B", name_or_path="nobody/knows", template=False)
+    for name, value in attributes.items():
+        setattr(tokenizer, name, value)
+    return tokenizer
+
+
+def test_require_bridge_refuses_a_template_that_closes_no_turn() -> None:
+    tokenizer = bare(chat_template="{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+    with pytest.raises(NoBridgeError, match="there is no close token"):
+        resolve("nobody/knows", tokenizer, backend="chat-template", require_bridge=True)
+    assert resolve("nobody/knows", tokenizer, backend="chat-template").has_bridge is False
+
+
+@pytest.mark.parametrize("form", [dict, lambda found: [{"name": name, "template": found[name]} for name in found]])
+def test_case_87_of_several_templates_the_one_that_serving_takes(form: Any) -> None:
+    """With tools ``tool_use``, also where it is the only one; else ``default``, which here knows no calls."""
+    with_tools = real_tokenizers.MODELS["Qwen/Qwen3-8B"].template
+    assert with_tools is not None
+    plain = (
+        "{% for m in messages %}{% if m.tool_calls %}{{ raise_exception('no calls') }}{% endif %}"
+        "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    single = renderer_of("Qwen/Qwen3-8B")
+    turn = [*shapes.OPENING, shapes.ONE_CALL, shapes.ONE]
+    prompt = single.render_ids(shapes.OPENING, tools=shapes.TOOLS, add_generation_prompt=True)
+    sampled = single.render_ids([*shapes.OPENING, shapes.ONE_CALL], tools=shapes.TOOLS)[len(prompt) : -1]
+    for templates in ({"default": plain, "tool_use": with_tools()}, {"tool_use": with_tools()}):
+        tokenizer = bare(chat_template=form(templates))
+        renderer = resolve("nobody/knows", tokenizer, backend="chat-template")
+        assert renderer.render_ids(turn, tools=shapes.TOOLS) == single.render_ids(turn, tools=shapes.TOOLS)
+        out = renderer.try_bridge(prompt, sampled, [shapes.ONE], tools=shapes.TOOLS, previous_message=shapes.ONE_CALL)
+        wanted = single.try_bridge(prompt, sampled, [shapes.ONE], tools=shapes.TOOLS, previous_message=shapes.ONE_CALL)
+        assert out.token_ids == wanted.token_ids
+        assert renderer.get_stop_token_ids() == single.get_stop_token_ids()
+        with pytest.raises(RenderError, match="tools") as caught:
+            renderer.render_ids(turn)
+        assert caught.value.fix == "pass tools"
+        if "default" in templates:
+            assert renderer.render_ids(shapes.OPENING) == single.render_ids(shapes.OPENING)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -251,8 +298,6 @@ def test_case_12_raw_argument_text_stays_raw_where_the_format_carries_json() -> 
 
 
 def test_text_beside_calls_that_a_template_would_drop_is_an_error() -> None:
-    from rllm_renderer_core import RenderError
-
     renderer = renderer_of("deepseek-ai/DeepSeek-V3")
     with pytest.raises(RenderError, match="text beside tool calls"):
         renderer.render_ids([shapes.user("a"), {**shapes.ONE_CALL, "content": "Looking."}])
