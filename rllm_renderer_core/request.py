@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict
 
 from .discovery import Registered
-from .errors import NoBackendError, OptionError, PinMismatchError
+from .errors import NoBackendError, OptionError, PinMismatchError, TokenizerError
 from .plugin import Backend, Coverage, Match, Query
 from .resolution import Resolution
 
@@ -120,6 +120,11 @@ class Request:
         for name in given:
             if name not in Options.__annotations__:
                 raise TypeError(f"unexpected option {name!r}; the options are {', '.join(sorted(Options.__annotations__))}")
+        if isinstance(tokenizer, (str, bytes, os.PathLike)):
+            raise TokenizerError(
+                f"tokenizer={tokenizer!r} is a {type(tokenizer).__name__}, not a tokenizer: it has no encode",
+                fix="pass the object, as AutoTokenizer.from_pretrained returns it, or leave it out to have it loaded by model=",
+            )
         pin = given.get("pin")
         if isinstance(pin, (str, os.PathLike)):
             pin = _read(pin)

@@ -23,8 +23,8 @@ from ..discovery import plugins
 from ..distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
 from ..loading import load
 from ..metadata import PluginInfo, find
-from ..plugin import GROUP
 from ..version import __version__
+from .unreadable import entry_points, unreadable
 from .variables import Finding, environment, variables
 
 FAULTS = frozenset({"broken", "incompatible", "duplicate"})
@@ -60,6 +60,7 @@ def examine(*, imports: bool = True) -> CheckUp:
     out = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
     installed = _distributions({name for versions in upstream.values() for name in versions})
     out.findings += _core_metadata()
+    out.findings += unreadable()
     out.findings += (_of_state(each) for each in states if each.error is not None and each.state in FAULTS)
     for name, copies in sorted(installed.items()):
         out.findings += _copies(name, copies)
@@ -99,7 +100,7 @@ def _distributions(upstream: set[str]) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
     for dist in importlib_metadata.distributions():
         name = _name(dist)
-        if name and (name in wanted or any(point.group == GROUP for point in dist.entry_points)):
+        if name and (name in wanted or entry_points(dist)):
             copies = out.setdefault(name, [])
             if _place(dist) not in map(_place, copies):
                 copies.append(dist)
@@ -169,7 +170,7 @@ def _files(name: str, dist: Any) -> Iterator[Finding]:
     recorded = [file for file in _recorded(dist) if file.endswith(".py")]
     gone = [file for file in recorded if not Path(str(dist.locate_file(file))).exists()]
     again = install_command(name, option="--force-reinstall")
-    for module in sorted({point.value.split(":")[0].split(".")[0].strip() for point in dist.entry_points.select(group=GROUP)}):
+    for module in sorted({point.value.split(":")[0].split(".")[0].strip() for point in entry_points(dist)}):
         origin = _origin(module)
         if origin is None:
             yield Finding(

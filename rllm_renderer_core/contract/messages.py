@@ -93,6 +93,7 @@ def _message(index: int, message: Any) -> dict[str, Any]:
         reasoning = source.get("reasoning")
     if reasoning is not None and not isinstance(reasoning, str):
         raise MessageError(f"message {index} ({role}): reasoning_content must be text", index=index)
+    _refuse_surrogates(reasoning, index, f"message {index} ({role}): reasoning_content")
     if thinking is not None:
         if reasoning:
             raise MessageError(f"message {index} ({role}) has both reasoning_content and thinking parts", index=index)
@@ -116,6 +117,7 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
     if content is None:
         return "", None
     if isinstance(content, str):
+        _refuse_surrogates(content, index, f"message {index} ({role})")
         return content, None
     if isinstance(content, (bytes, Mapping)) or not isinstance(content, Iterable):
         raise MessageError(
@@ -140,9 +142,26 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
                 fix=f"use text or one of {', '.join(sorted(MEDIA_TYPES))}",
                 index=index,
             )
+    for part in parts:
+        _refuse_surrogates(part.get("text"), index, f"message {index} ({role})")
+    _refuse_surrogates(thinking, index, f"message {index} ({role})")
     if any(part["type"] != "text" for part in parts):
         return parts, thinking
     return "".join(part["text"] for part in parts), thinking
+
+
+def _refuse_surrogates(text: Any, index: int, where: str) -> None:
+    """Raises ``MessageError`` for half a surrogate pair, which is no text and which no tokenizer encodes."""
+    if not isinstance(text, str) or text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageError(
+            f"{where} has half a surrogate pair, {text[error.start]!r} at position {error.start}, which isn't text",
+            fix="join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
+            index=index,
+        ) from None
 
 
 def _call(index: int, at: int, call: Any) -> dict[str, Any]:
@@ -180,6 +199,8 @@ def _call(index: int, at: int, call: Any) -> dict[str, Any]:
             raise MessageError(f"{where} ({name}): arguments can't be written as JSON: {error}", index=index) from None
     else:
         raise MessageError(f"{where} ({name}): arguments must be JSON text or a mapping", index=index)
+    _refuse_surrogates(name, index, where)
+    _refuse_surrogates(text, index, where)
     out: dict[str, Any] = {} if call_id is None else {"id": str(call_id)}
     out["type"] = "function"
     out["function"] = {"name": name, "arguments": text}

@@ -12,7 +12,7 @@ import pytest
 from toy_template import TemplateTokenizer, plugin_source
 
 import rllm_renderer_core
-from rllm_renderer_core import PinMismatchError, resolve, select_backend
+from rllm_renderer_core import PinMismatchError, TokenizerError, resolve, select_backend
 from rllm_renderer_core.parity.probes import PROBES
 
 ROOT = pathlib.Path(rllm_renderer_core.__file__).parents[1]
@@ -146,3 +146,26 @@ def test_as_a_module_and_on_a_full_disk(python):
     with open("/dev/full", "w") as full:
         out = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=env)
     assert out.returncode == 1 and "Traceback" not in out.stderr and "can't write the output" in out.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"[rllm_renderer]\nx = \xff\xfe\n", "UnicodeDecodeError"), (None, "is an empty folder without metadata")],
+    ids=["not UTF-8", "an empty folder"],
+)
+def test_case_38_doctor_names_metadata_that_cant_be_read(run, no_plugins, tmp_path, monkeypatch, content, why):
+    folder = tmp_path / "rllm_renderer_odd-1.0.dist-info"
+    folder.mkdir()
+    if content is not None:
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: rllm-renderer-odd\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_bytes(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    result = run("doctor", "--no-imports", "--json")
+    assert result.exit_code == 1
+    problems = [each["what"] for each in json.loads(result.stdout)["findings"] if each["problem"]]
+    assert any(str(folder) in what and why in what for what in problems), problems
+
+
+def test_a_tokenizers_name_is_no_tokenizer():
+    with pytest.raises(TokenizerError, match="tokenizer='gpt2' is a str, not a tokenizer: it has no encode"):
+        resolve("toy/right", "gpt2")

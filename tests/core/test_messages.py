@@ -313,3 +313,19 @@ def test_a_toolspec_leaves_out_what_is_none():
 def test_a_broken_call_cannot_go_back_as_a_call():
     with pytest.raises(MessageError, match="arguments aren't JSON"):
         call_of(ToolCall("look", "{", status=ToolCallStatus.INVALID_JSON))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "half \ud83d a pair"},
+        {"role": "user", "content": [{"type": "text", "text": "\udc00"}]},
+        {"role": "assistant", "content": "", "reasoning_content": "\ud83d"},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": '{"q": "\ud83d"}'}}]},
+    ],
+    ids=["content", "part", "reasoning", "arguments"],
+)
+def test_case_89_half_a_surrogate_pair_is_a_message_error(message):
+    with pytest.raises(MessageError, match=r"message 1\b.* half a surrogate pair") as caught:
+        normalize_messages([{"role": "user", "content": "é 😀"}, message])
+    assert caught.value.index == 1 and "surrogatepass" in caught.value.fix
