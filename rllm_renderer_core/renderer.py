@@ -28,7 +28,7 @@ from .locking import lock_of
 from .plugin import Backend, Coverage, Query
 from .resolution import Resolution
 from .types import Message, ParsedResponse, RenderedTokens, Renderer
-from .vocabulary import id_limit
+from .vocabulary import eos_ids, id_limit
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -85,7 +85,9 @@ class ResolvedRenderer:
         check = None
         if parse_check and callable(getattr(tokenizer, "decode", None)):
             check = ParseCheck(lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings)
-        self._parsing = ParseGuard(inner, f"{self.backend}:{self.name}", self._lock, text, check)
+        self._more_stops = frozenset(eos_ids(query.tokenizer)) - self._stops
+        name = f"{self.backend}:{self.name}"
+        self._parsing = ParseGuard(inner, name, self._lock, text, check, more_stops=self._more_stops)
         self._bridging = BridgeGuard(inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text)
         decode = getattr(query.tokenizer, "decode", None)
         self._dropping = DropCheck(
@@ -193,8 +195,8 @@ class ResolvedRenderer:
         return self._parsing.parse(list(ids), tools, prompt)
 
     def get_stop_token_ids(self) -> list[int]:
-        """Ids at which an engine must stop sampling."""
-        return sorted(self._stops)
+        """Ids at which an engine must stop sampling: the format's, the tokenizer's, and its generation config's."""
+        return sorted(self._stops | self._more_stops)
 
     def get_stop_strings(self) -> list[str]:
         """Strings at which an engine must stop sampling; for formats whose stop isn't one token, and engines that take text."""

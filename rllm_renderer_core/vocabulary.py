@@ -72,8 +72,11 @@ def eos_ids(tokenizer: Any) -> list[int]:
         found.append(eos)
     path = os.path.join(str(getattr(tokenizer, "name_or_path", "") or ""), "generation_config.json")
     if os.path.isfile(path):
-        with open(path, encoding="utf-8") as file:
-            listed = json.load(file).get("eos_token_id")
+        try:
+            with open(path, encoding="utf-8") as file:
+                listed = json.load(file).get("eos_token_id")
+        except (OSError, ValueError, AttributeError) as error:
+            raise TokenizerError(f"{path} can't be read: {error}", fix="repair it, or delete it") from error
         found.extend(each for each in (listed if isinstance(listed, list) else [listed]) if isinstance(each, int))
     return list(dict.fromkeys(found))
 

@@ -105,6 +105,8 @@ class BridgeGuard:
                 raise BridgeDeclined(f"new message {index} carries media, and {self._backend}:{self._name} bridges text alone")
         if sum(map(self._stops.__contains__, sampled)) > 1:
             raise BridgeDeclined("the completion has more than one stop")
+        if not self._parsing.more_stops.isdisjoint(sampled):
+            raise BridgeDeclined("the completion ends with the tokenizer's end of sequence, which closes no turn of the format")
 
     def _refuse_unfinished(self, prompt: IdsView, sampled: list[int], tools: list[dict[str, Any]] | None) -> None:
         """Declines a completion that ends inside reasoning or inside a tool call."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import ToolError
-from ..types import ParsedResponse, Renderer, Termination
+from ..types import ParsedResponse, Renderer, Termination, ToolCallStatus
 from .checking import ParseCheck, changed, judged
 from .marker_text import MarkerText
 from .messages import normalize_tools
@@ -32,13 +32,26 @@ class ParseGuard:
         lock: Held while ``upstream`` parses.
         text: What became of control tokens that message text spells.
         check: The parse contract; ``None`` leaves it out.
+        more_stops: Ids at which sampling stops too, though they close no turn of the format: the tokenizer's end of sequence.
     """
 
-    def __init__(self, upstream: Renderer, name: str, lock: Any, text: MarkerText, check: ParseCheck | None = None) -> None:
+    def __init__(
+        self,
+        upstream: Renderer,
+        name: str,
+        lock: Any,
+        text: MarkerText,
+        check: ParseCheck | None = None,
+        *,
+        more_stops: frozenset[int] = frozenset(),
+    ) -> None:
         self._upstream, self._name, self._lock, self._text, self._check = upstream, name, lock, text, check
+        self.more_stops = more_stops
 
     def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
+        if not self.more_stops.isdisjoint(ids):
+            return self._ended(ids, tools, prompt_ids)
         out = self.parse_native(ids, tools, prompt_ids)
         if self._check is not None and out.lossless:
             with self._lock:
@@ -47,6 +60,16 @@ class ParseGuard:
             call if call.id is not None else changed(call, id=_generated_id(ids, at)) for at, call in enumerate(out.tool_calls)
         ]
         return replace(out, tool_calls=calls)
+
+    def _ended(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
+        """A completion that the tokenizer's end of sequence ends, which upstream would take for content: parsed without it."""
+        at = next(index for index, token in enumerate(ids) if token in self.more_stops)
+        out = self.parse(ids[:at], tools, prompt_ids)
+        if at < len(ids) - 1:
+            return replace(out, termination=Termination.MALFORMED, lossless=False, loss="ids follow the end of sequence")
+        whole = out.reasoning_complete and all(call.status is ToolCallStatus.OK for call in out.tool_calls)
+        ended = Termination.STOP if whole else Termination.MALFORMED
+        return replace(out, termination=ended if out.termination is Termination.TRUNCATED else Termination.MALFORMED)
 
     def parse_native(
         self, ids: list[int], tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
