@@ -14,7 +14,7 @@ from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes
 from .tagged_calls import learn_tagged_calls
 from .turn_format import TurnFormat
 
-STYLES = ("json", "headed json", "headed quoted", "headed keywords", "tagged")
+STYLES = ("json", "headed json", "headed quoted", "headed keywords", "headed plain keywords", "tagged")
 """The hypotheses, the narrowest first."""
 PYTHON = ("headed python",)
 """What is tried last: a mapping that a template prints as it is."""

@@ -51,7 +51,8 @@ class CallSection:
         self._next = None if between is None else loose(following)
         self._after = loose(after[len(self.close) :])
         self.structural = controls(before, between or "", after, *frame)
-        marks = [core(self.close), core(following) if CONTROL.search(following) or core(following)[:1] == "<" else "", opening]
+        marked = bool(CONTROL.search(following)) or core(following)[:1] == "<"
+        marks = [core(self.close), core(after), core(following) if marked else "", opening]
         self._resume = re.compile("|".join(pattern(mark) for mark in marks if mark) or r"\Z")
 
     def sections(self, text: str, tools: Sequence[Any] | None) -> Iterator[Section]:

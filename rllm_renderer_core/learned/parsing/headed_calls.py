@@ -12,7 +12,7 @@ from ...contract.arguments import json_status
 from ...types import ToolCallStatus
 from .calls import Attempt, BadCall, Declined, Sample
 from .literals import Unlike, atoms, pattern
-from .notations import Reader, Unreadable, json_object, python_keywords, python_object, quoted_object
+from .notations import Reader, Unreadable, json_object, plain_keywords, python_keywords, python_object, quoted_object
 
 _NAME, _ID = r"(?P<name>[\w.\-/:$@]+?)", r"(?P<id>[^\s\"\ud800-\udfff]+?)"
 
@@ -122,14 +122,30 @@ class HeadedCalls:
         pass
 
 
+_LABELS = {
+    "json": "a head and a JSON object",
+    "quoted": "a head and an object with bare keys",
+    "keywords": "a Python call",
+    "plain keywords": "a Python call without escapes",
+    "python": "a head and a Python dict",
+}
+_READERS: dict[str, Reader] = {
+    "json": json_object,
+    "keywords": python_keywords,
+    "plain keywords": plain_keywords,
+    "python": python_object,
+}
+
+
 def learn_headed_calls(sample: Sample, notation: str) -> HeadedCalls:
-    """From a sample of one call; ``notation`` is ``json``, ``quoted``, ``keywords`` or ``python``.
+    """From a sample of one call; ``notation`` is ``json``, ``quoted``, ``keywords``, ``plain keywords`` or
+    ``python``.
 
     Raises:
         Declined: The arguments aren't one object in this notation.
     """
     text, key, value = sample.one, sample.keys[0], sample.values[0]
-    bracket = "(" if notation == "keywords" else "{"
+    bracket = "(" if "keywords" in notation else "{"
     at = text.index(key, sample.low) if key in text[sample.low :] else -1
     start = text.rfind(bracket, sample.low, at) if at >= 0 else -1
     if start < 0:
@@ -146,20 +162,14 @@ def learn_headed_calls(sample: Sample, notation: str) -> HeadedCalls:
             raise Declined("a call's arguments aren't one object")
         reader = quoted_object(quote)
     else:
-        reader = {"json": json_object, "python": python_object, "keywords": python_keywords}[notation]
+        reader = _READERS[notation]
     try:
         arguments, end = reader(text, start)
     except Unreadable:
         raise Declined("a call's arguments aren't one object") from None
     if not _holds(arguments, key, value):
         raise Declined("a call's arguments don't read back")
-    labels = {
-        "json": "a head and a JSON object",
-        "quoted": "a head and an object with bare keys",
-        "keywords": "a Python call",
-        "python": "a head and a Python dict",
-    }
-    return HeadedCalls(labels[notation], Head.learn(sample, start), bracket, reader, end)
+    return HeadedCalls(_LABELS[notation], Head.learn(sample, start), bracket, reader, end)
 
 
 def _holds(arguments: Any, key: str, value: str) -> bool:

@@ -85,6 +85,14 @@ def python_keywords(text: str, at: int) -> tuple[Arguments, int]:
     return unique([(str(keyword.arg), _literal(keyword.value)) for keyword in node.keywords]), end
 
 
+def plain_keywords(text: str, at: int) -> tuple[Arguments, int]:
+    """The same where the template escapes nothing: what a backslash means there can't be told."""
+    arguments, end = python_keywords(text, at)
+    if "\\" in text[at:end]:
+        raise Unreadable
+    return arguments, end
+
+
 def quoted_object(quote: str) -> Reader:
     """Reads an object with bare keys, and strings between a quote of the format's own, as Gemma 4 writes it."""
 

@@ -143,6 +143,8 @@ class Proof:
                 body, opened = body[body.index(reasoning) :], True
             elif opened and closing not in body:
                 body = form.reasoning_close + body
+        elif extra:  # what the prompt's end and the turn's start have in common isn't sampled (DeepSeek V3.2: </think>)
+            body = body[max((size for size in range(len(body) + 1) if extra.endswith(body[:size])), default=0) :]
         return (body if until_stop(body, form.stops)[1] else body.rstrip() + self._end()), opened
 
     def _verdict(

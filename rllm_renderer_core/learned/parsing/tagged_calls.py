@@ -25,6 +25,7 @@ KEY = "\0"
 """Stands for the parameter's name in a closing literal."""
 Value = str | list[tuple[str, Any]]
 """A parameter as it is written: text, or its members where it nests."""
+_KEY = r"[^\s\"\ud800-\udfff<>/][^\s\"\ud800-\udfff<>]*?"
 _NUMBER = 73519
 _SPECIAL = "a <b> & c\nd"
 
@@ -62,7 +63,7 @@ class TaggedCalls:
         self.start, self.name_in_id = self.head.start, self.head.name_in_id
         opening = r"\s*" + pattern(core(self.opening))
         kinds = "|".join(f"(?P<kind{at}>{pattern(core(kind))})" for at, kind in enumerate(self.kinds))
-        self._parameter = re.compile(opening + r"(?P<key>[^\s\"\ud800-\udfff]*?)(?:" + kinds + ")")
+        self._parameter = re.compile(opening + r"(?P<key>" + _KEY + r")(?:" + kinds + ")")
         before = core(self.before)
         follows = pattern(before) if before else "|".join(map(pattern, filter(None, (core(self.opening), core(self.empty)))))
         self._head = re.compile(self.head.pattern + rf"(?=\s*(?:{follows}))", re.S)
@@ -217,9 +218,9 @@ def learn_tagged_calls(sample: Sample, turn: Callable[[dict[str, Any]], str | No
     ):
         raise Declined("the template refuses a call with two arguments, or with none")
     between = two[two.index(value, low) + len(value) : two.index(other, low)]
-    closing = common_start([between, text[behind + len(value) :]])
     before = text[head_end:at]
-    opening = common_end([before, between[len(closing) :]])
+    opening = common_end([before, between])
+    closing = common_start([between[: len(between) - len(opening)], text[behind + len(value) :]])
     kinds = [text[at + len(key) : behind]]
     number = turn({key: _NUMBER})
     if number and str(_NUMBER) in number[low:]:
