@@ -111,7 +111,9 @@ def _verdict(each: Registered, query: Query, detected: Coverage | None) -> Verdi
         return Verdict(*base, "broken", reason=str(error).splitlines()[0], fix=error.fix or "")
     if isinstance(answer, Coverage):
         match = answer.match.name.lower()
-        return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, answer.reason, "", answer.by_experiment)
+        parsing = each.backend.parsing(query, answer) if query.tokenizer is not None else ""
+        reason = "; ".join(filter(None, (answer.reason, parsing)))
+        return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, reason, "", answer.by_experiment)
     if isinstance(answer, Unavailable):
         return Verdict(*base, "unavailable", reason=answer.reason, fix=answer.fix)
     return Verdict(*base, "no match")

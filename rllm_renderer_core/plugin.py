@@ -151,6 +151,13 @@ class Backend:
         """
         return ()
 
+    def parsing(self, query: Query, coverage: Coverage) -> str:
+        """One line on how this renderer reads completions, where that had to be learned; ``explain`` shows it.
+
+        Asked only with a tokenizer. It may cost what building the renderer costs.
+        """
+        return ""
+
     def deviations(self, coverage: Coverage) -> Mapping[str, str]:
         """Where this renderer differs from the model's chat template on purpose: names or tags of probes, and why.
 

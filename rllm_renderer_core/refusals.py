@@ -7,6 +7,7 @@ from .distributions import KNOWN_PLUGINS, install_command
 from .errors import BackendUnavailableError, NoBackendError, NoBridgeError, OptionError, PinMismatchError, RendererError
 from .explanation import Explanation, explanation
 from .plugin import TEMPLATE_BACKEND
+from .renderer import ResolvedRenderer
 from .request import Request, refused_option
 from .resolution import Resolution
 from .selection import Answered, Selection
@@ -83,6 +84,21 @@ def usable(selection: Selection, *, early: bool = False) -> Answered:
     if request.require_bridge and not coverage.has_bridge and not (early and selection.fallback and request.detect):
         raise _no_bridge(selection, registered.backend.name, coverage.renderer)
     return selection.winner
+
+
+def refuse_unparsed_tools(renderer: ResolvedRenderer) -> None:
+    """Check that the renderer reads tool calls out of completions, for ``require_tools``.
+
+    Raises:
+        NoBackendError: It can't; the reason is what was learned or what its backend says.
+    """
+    why = renderer.why_no_tool_calls
+    if why is not None:
+        raise NoBackendError(
+            f"require_tools: {renderer.backend}:{renderer.name} serves {renderer.resolution.model!r}, but it parses no tool "
+            f"calls: {why}",
+            fix="choose another renderer= or backend=, or leave require_tools out: calls then stay in the content",
+        )
 
 
 def _no_bridge(selection: Selection, name: str, renderer: str) -> NoBridgeError:

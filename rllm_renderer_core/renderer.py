@@ -112,6 +112,18 @@ class ResolvedRenderer:
             del options["marker_text"]
         return _restore(backend, query, coverage, replace(resolution, options=options), marker_text, parse_check)
 
+    @property
+    def parses_tool_calls(self) -> bool:
+        """Whether tool calls are read out of completions; where not, they stay in the content."""
+        return self.why_no_tool_calls is None
+
+    @property
+    def why_no_tool_calls(self) -> str | None:
+        """Why they aren't, ``None`` where they are: as the backend's renderer says in an attribute of this name."""
+        with self._lock:
+            why = getattr(self.upstream, "why_no_tool_calls", None)
+        return None if why is None else str(why)
+
     def deviations(self) -> dict[str, str]:
         """Where its backend differs from the model's chat template on purpose: names or tags of probes, and why."""
         backend, _, coverage, *_ = self._made_of

@@ -63,6 +63,7 @@ class Options(TypedDict, total=False):
         date: The day that formats with a date show (gpt-oss, Llama 3), as ``YYYY-MM-DD`` or a ``datetime.date``; by default
             the day of ``resolve``. Recorded where it shows, so that a pin holds it.
         require_bridge: Refuse a winner that can't bridge.
+        require_tools: Refuse a winner that can't parse tool calls; it says why not.
         parity: What becomes of a winner that differs from the tokenizer's chat template, where there is one: under
             ``"prefer"`` one that won by name gives way to an installed renderer that is equal on every probe and turn shape,
             where there is one, and ``"warn"`` says once where it differs; ``"error"`` raises a ``ParityError``; ``"off"``
@@ -86,6 +87,7 @@ class Options(TypedDict, total=False):
     dropped: Literal["error", "warn"]
     date: str | datetime.date | None
     require_bridge: bool
+    require_tools: bool
     parity: Literal["prefer", "warn", "error", "off"]
     parse_check: Literal["on", "off"]
     detect: bool
@@ -106,6 +108,7 @@ class Request:
     parity: str = "prefer"
     detect: bool = True
     parse_check: bool = True
+    require_tools: bool = False
 
     @classmethod
     def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
@@ -145,14 +148,16 @@ class Request:
         backend = given.get("backend") or (None if pin else os.environ.get("RLLM_RENDERER_BACKEND")) or None
         if pin is not None:
             pinned = _pinned(pin, model, backend, renderer, given, options)
-            return replace(pinned, parity=str(how["parity"]), detect=False, parse_check=how["parse_check"] == "on")
+            pinned = replace(pinned, parity=str(how["parity"]), detect=False, parse_check=how["parse_check"] == "on")
+            return replace(pinned, require_tools=bool(given.get("require_tools", False)))
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
         required = bool(given.get("require_bridge", False))
         request = cls(model, backend, renderer, spelling, options, required, None, str(how["parity"]), bool(how["detect"]))
-        return replace(request, parse_check=how["parse_check"] == "on")
+        tools = bool(given.get("require_tools", False))
+        return replace(request, parse_check=how["parse_check"] == "on", require_tools=tools)
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""

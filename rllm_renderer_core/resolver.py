@@ -12,7 +12,7 @@ from .explanation import Explanation, explanation
 from .loading import cause_of
 from .metadata import installed_version
 from .plugin import TEMPLATE_BACKEND, Match
-from .refusals import refuse_missing_backend, usable
+from .refusals import refuse_missing_backend, refuse_unparsed_tools, usable
 from .renderer import ResolvedRenderer
 from .request import Options, Request, recorded
 from .resolution import Resolution
@@ -52,6 +52,8 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         renderer = _created(proven)
     else:
         _check(renderer, selection)
+    if request.require_tools:
+        refuse_unparsed_tools(renderer)
     _warn(renderer.resolution)
     return renderer
 

@@ -211,7 +211,8 @@ class Renderer(Protocol):
     whether they end inside reasoning); ``takes_views``, True where the previous prompt of a bridge may be a read-only sequence
     in place of a list of its own, so that a long history isn't copied; ``supports_media``, True where image parts are carried;
     ``wants_result_names``, False where results without ``name`` must not get the name of their call (a format that shows a
-    name only where one is given).
+    name only where one is given); ``why_no_tool_calls``, a text where tool calls can't be read out of completions
+    (``require_tools=True`` refuses such a renderer and shows it).
     """
 
     def render(

@@ -24,6 +24,7 @@ COMMANDS = {
     "check": "check",
     "verify": "verify",
     "detect": "detect",
+    "learn": "learn",
     "demo": "demo",
     "doctor": "doctor",
 }

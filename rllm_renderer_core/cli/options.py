@@ -36,6 +36,9 @@ RESOLVE = {
         help="What becomes of control tokens in message text.",
     ),
     "require_bridge": click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
+    "require_tools": click.option(
+        "--require-tools", is_flag=True, default=None, help="Refuse a winner that can't parse tool calls."
+    ),
     "parity": click.option(
         "--parity", type=click.Choice(["prefer", "warn", "error", "off"]), help="What a difference from the chat template is."
     ),

@@ -56,6 +56,12 @@ class ChatTemplateBackend(Backend):
             variables[CLOCK] = datetime.date.fromisoformat(query.date).strftime
         return ChatTemplateRenderer(query.tokenizer, variables, bridge=coverage.has_bridge)
 
+    def parsing(self, query: Query, coverage: Coverage) -> str:
+        try:
+            return str(self.create(query, coverage).parser)
+        except Exception as error:  # an option that the template can't honour, a template that doesn't compile
+            return f"no completion can be parsed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
     def renderer_names(self) -> Sequence[str]:
         return (TEMPLATE_BACKEND,)
 

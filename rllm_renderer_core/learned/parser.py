@@ -91,6 +91,13 @@ class LearnedParser:
         """How many probe turns were read back."""
         return self._learned.proofs if self._learned is not None else 0
 
+    def __str__(self) -> str:
+        """What was learned, in one line."""
+        if self.why_no_text is not None:
+            return f"completions aren't parsed: {self.why_no_text}"
+        calls = f"tool calls: {self.arguments}" if self.parses_tool_calls else f"no tool calls: {self.why_no_tool_calls}"
+        return f"{calls}; reasoning {self.reasoning}; proven by {self.proofs} round trips"
+
     @property
     def frames(self) -> dict[str, str]:
         """The literals of the format, by their place; those that are empty left out."""

@@ -77,9 +77,9 @@ class ChatTemplateRenderer(SeamedRenderer):
         return self.parser.reasoning_ids
 
     @property
-    def parses_tool_calls(self) -> bool:
-        """Whether the parser's way of reading tool calls is proven."""
-        return self.parser.parses_tool_calls
+    def why_no_tool_calls(self) -> str | None:
+        """Why no way of reading tool calls is proven, ``None`` where one is."""
+        return self.parser.why_no_tool_calls
 
     def why_no_bridge(self) -> str | None:
         """Why not even a plain message or result can be bridged over this template; ``None`` where one can."""

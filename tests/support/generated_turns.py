@@ -1,7 +1,7 @@
 """Assistant turns drawn by a seed, and the completions that a chat template makes of them.
 
-A completion is what a render shows behind the user's message, without what the prompt already has; its truth is the message itself.
-Nothing here is taken from the learned parser.
+A completion is what a render shows behind the user's message, without what the prompt already has; its truth is the message
+itself. Nothing here is taken from the learned parser.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from rllm_renderer_core import Termination, ToolCallStatus
 
 USER = {"role": "user", "content": "zq7 go"}
+_OPENING = re.compile(r"((?!<\|END)<\|\w+\|?>|<\w+>|\[[A-Z]+\])\s*$")
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -37,10 +38,12 @@ TOOLS = [
     ),
     _tool("ping"),
 ]
+# Texts that look like other values, like code, like markup.
 WORDS = (
-    "tea", "Zürich", "日本 東京", "😀 ok", "O'Brien", 'say "hi"', "a\\b", "123", "true", "null", "1.50", "[1, 2]", '{"a": 1}', "",
-    "x = 1\nif x != y , z:\n\tprint(x)\n", "line one\n\nline two", "a < b && c > d", "<b>bold</b>", "100 %", "50€", "C:\\new\\table",
-    "key=value, other=2", "(nested (brackets))", "https://example.org/?q=1&r=2#top", "  two spaces inside  text", "- a\n- b",
+    "tea", "Zürich", "日本 東京", "😀 ok", "O'Brien", 'say "hi"', "a\\b", "123", "true", "null", "1.50", "[1, 2]", '{"a": 1}',
+    "", "x = 1\nif x != y , z:\n\tprint(x)\n", "line one\n\nline two", "a < b && c > d", "<b>bold</b>", "100 %", "50€",
+    "C:\\new\\table", "key=value, other=2", "(nested (brackets))", "https://example.org/?q=1&r=2#top",
+    "  two spaces inside  text", "- a\n- b",
 )  # fmt: skip
 THOUGHTS = ("Short.", "Let me see: 2 < 3.\n\nSo yes.", "größer — \"quoted\", 'so'.\n- a\n- b", 'First tea,\nthen {"a": 1}.')
 SAYINGS = (
@@ -175,14 +178,17 @@ class Template:
         low = mine.rindex("<", 0, low) if "<" in mine[:low] and ">" not in mine[mine.rindex("<", 0, low) : low] else low
         extra, body = theirs[low:], mine[low:]
         shows = turn.reasoning if turn.reasoning and turn.reasoning.strip() in body else ""
-        opened = re.search(r"(<\|\w+\|?>|<\w+>|\[[A-Z]+\])\s*$", extra)
         if extra.strip():
             body = body[max(size for size in range(len(body) + 1) if extra.endswith(body[:size])) :]
-            if shows and turn.reasoning in body:
+            opened = _OPENING.search(extra)
+            if shows and not opened:
+                return None  # behind a prompt that closed the reasoning none is sampled
+            if shows:
                 body = body[body.index(turn.reasoning) :]
-            elif opened and opened[1][1] != "/" and "/" + opened[1][1:] not in body:
-                shows = "Hm."
-                body = f"Hm.\n{opened[1][0]}/{opened[1][1:]}\n\n" + body
+            elif opened:
+                close = opened[1].replace("START", "END") if "START" in opened[1] else f"{opened[1][0]}/{opened[1][1:]}"
+                closed = body.lstrip().startswith(close)
+                shows, body = "Hm.", f"Hm.{body}" if closed else f"Hm.\n{close}\n\n{body}"
         ends = [at for stop in stops if (at := body.find(stop)) >= 0]
         end = min(ends, default=None)
         if end is None:
@@ -213,11 +219,11 @@ def verdict(template: Template, parsed: Any, turn: Drawn, original: Drawn) -> st
     )
     if same_text and _canonical(read) == _canonical(turn.calls):
         return "right"
-    if not same_text:
-        return "wrong"
     if any(not isinstance(arguments, dict) for _, arguments in read):
         return "wrong"
     again = Drawn(original.reasoning, original.content, read)
+    if not same_text:  # harmony's template shows text beside a call as reasoning
+        again = Drawn(parsed.reasoning_content or "", parsed.content, read)
     return "alike" if template.shown(again) == template.shown(original) else "wrong"
 
 

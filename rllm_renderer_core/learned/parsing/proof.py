@@ -7,12 +7,13 @@ format.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...types import Termination, ToolCallStatus
-from .literals import core, until_stop
+from .literals import atoms, core, until_stop
 from .probes import KEYS, NAMES, TOOLS, Probes
 from .turn_format import Turn, TurnFormat
 
@@ -20,6 +21,7 @@ RIGHT, SAME_IDS, FLAGGED, WRONG, UNREACHABLE = "right", "same ids", "flagged", "
 """Outcomes. ``same ids``: another turn than the probe, which the template writes alike. ``unreachable``: no completion makes
 the turn."""
 
+_TAG = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 _NESTED = {"shelf": 3, "kind": "jar", "deep": {"a": [1, 2.5, {"b": None}], "größe": True}}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "a string": {KEYS[0]: "tea"},
@@ -143,7 +145,10 @@ class Proof:
                 body, opened = body[body.index(reasoning) :], True
             elif opened and closing not in body:
                 body = form.reasoning_close + body
-        elif extra:  # what the prompt's end and the turn's start have in common isn't sampled (DeepSeek V3.2: </think>)
+        elif extra:
+            if not _is_pair(self.probes.ids.plain(extra)):
+                return None, False  # it opens something, and history doesn't show what closes it
+            # What the prompt's end and the turn's start have in common isn't sampled (DeepSeek V3.2: </think>).
             body = body[max((size for size in range(len(body) + 1) if extra.endswith(body[:size])), default=0) :]
         return (body if until_stop(body, form.stops)[1] else body.rstrip() + self._end()), opened
 
@@ -162,6 +167,12 @@ class Proof:
             return RIGHT
         again = self.probes.rendered([self.probes.message(turn.reasoning, turn.content, read)])
         return SAME_IDS if again is not None and again == self.probes.rendered([message]) else WRONG
+
+
+def _is_pair(text: str) -> bool:
+    """Whether a text is tags that open and close something, such as empty reasoning."""
+    tags = [atom for atom in atoms(text) if _TAG.fullmatch(atom)]
+    return len(tags) > 1 and tags[-1] != tags[0] and text.endswith(tags[-1])
 
 
 def _mapping(arguments: Mapping[str, Any] | str) -> Any:

@@ -153,7 +153,7 @@ class TextExperiments:
         opener = probes.ids.plain(last)
         if not _TAG.fullmatch(opener):
             return None
-        twin = opener[0] + "/" + opener[1:]
+        twin = opener.replace("START", "END") if "START" in opener else opener[0] + "/" + opener[1:]
         uncut = probes.shown({"role": "assistant", "content": CONTENT}, _USER_TURN)
         cuts = (
             space

@@ -1,0 +1,73 @@
+"""Learned parsers over public chat templates: generated turns on each, right or flagged, none wrong.
+
+A fixed sample of templates; all of them with ``PUBLIC_TEMPLATES=all`` (``make corpus``), which also prints the table.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import os
+
+import pytest
+from generated_turns import TOOLS, Template, drawn, verdict
+
+from rllm_renderer_core.learned.template_parser import learned_parser
+
+chat_templates = pytest.importorskip("chat_templates", reason="not proved: the loader of public templates isn't there")
+
+ALL = os.environ.get("PUBLIC_TEMPLATES") == "all"
+SAMPLE, TURNS = 24, 20 if ALL else 6
+
+
+def chosen():
+    """Templates with calls: all, or a sample that depends on nothing but their names."""
+    with_calls = [name for name in chat_templates.names() if "tool_calls" in chat_templates.source(name)]
+    return with_calls if ALL else sorted(with_calls, key=lambda name: hashlib.sha256(name.encode()).digest())[:SAMPLE]
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    if chat_templates.missing():
+        pytest.skip(chat_templates.missing())
+    found = {}
+    for name in chosen():
+        try:
+            tokenizer = chat_templates.put(name)
+        except chat_templates.RefusedError:
+            continue
+        template = Template(tokenizer)
+        if template.shows_calls:
+            found[name] = outcome(name, tokenizer, template)
+    return found
+
+
+def outcome(name, tokenizer, template):
+    """How many of the template's turns came out how, or why no way of writing calls is proven."""
+    parser = learned_parser(tokenizer, {}, [tokenizer.eos_token_id])
+    if not parser.parses_tool_calls:
+        return parser.why_no_tool_calls
+    own = tokenizer.eos_token_id
+    stops = tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids, key=lambda token: token != own))
+    found = collections.Counter()
+    for turn in drawn(name, TURNS, calls_always=True):
+        made = template.completion(turn, stops)
+        if made is not None:
+            prompt, body, shown = made
+            parsed = parser.parse_response(template.ids_of(body), tools=TOOLS, prompt_ids=template.ids_of(prompt))
+            found[verdict(template, parsed, shown, turn)] += 1
+    return found
+
+
+def test_no_generated_turn_is_read_wrong(outcomes):
+    assert not {name: found for name, found in outcomes.items() if isinstance(found, collections.Counter) and found["wrong"]}
+
+
+def test_where_calls_show_a_way_of_writing_them_is_proven(outcomes):
+    declined = {name: found for name, found in outcomes.items() if isinstance(found, str)}
+    total = sum((found for found in outcomes.values() if isinstance(found, collections.Counter)), collections.Counter())
+    print(f"\n{len(outcomes)} templates show calls, {len(declined)} declined; turns: {dict(total)}")
+    for name, why in declined.items():
+        print(f"  {name}: {why}")
+    assert outcomes and len(declined) <= 0.05 * len(outcomes) + (not ALL)
+    assert all(declined.values())

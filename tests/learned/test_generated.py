@@ -1,0 +1,108 @@
+"""Generated turns and broken completions through the learned parser of real models: right or flagged, never wrong.
+
+A small sample; ``GENERATED_TURNS=500`` and ``MUTATIONS=20000`` for the whole (a turn or a mutation costs a millisecond or two).
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import json
+import os
+import random
+
+import pytest
+import real_tokenizers
+from generated_turns import TOOLS, Template, drawn, verdict
+
+from rllm_renderer_core import Termination, ToolCallStatus, resolve
+
+TURNS = int(os.environ.get("GENERATED_TURNS", "25"))
+MUTATIONS = int(os.environ.get("MUTATIONS", "150"))
+FEW = ("Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "meta-llama/Llama-3.1-8B-Instruct", "MiniMaxAI/MiniMax-M3", "google/gemma-4-E2B-it")
+MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
+SAMPLE = [model for model in MODELS if model in FEW or TURNS > 25]
+
+
+@functools.cache
+def of(model):
+    why = real_tokenizers.missing(model)
+    if why:
+        pytest.skip(why)
+    tokenizer = real_tokenizers.load(model)
+    renderer = resolve(model, tokenizer, backend="chat-template", parity="off")
+    template = Template(tokenizer)
+    parser = renderer.upstream.parser
+    if not parser.parses_tool_calls:
+        assert not template.shows_calls, parser.why_no_tool_calls
+        pytest.skip(f"nothing to prove for {model}: its template shows no tool calls")
+    own = tokenizer.eos_token_id
+    stops = tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids, key=lambda token: token != own))
+    return parser, template, stops
+
+
+def completions(model, count):
+    _, template, stops = of(model)
+    for turn in drawn(model, count):
+        made = template.completion(turn, stops)
+        if made is not None:
+            prompt, body, shown = made
+            yield template.ids_of(prompt), template.ids_of(body), shown, turn
+
+
+@pytest.mark.parametrize("model", SAMPLE)
+def test_generated_turns_are_right_or_flagged(model):
+    parser, template, _ = of(model)
+    found = collections.Counter()
+    for prompt, ids, shown, turn in completions(model, TURNS):
+        parsed = parser.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
+        found[verdict(template, parsed, shown, turn)] += 1
+    print(model, dict(found))
+    assert not found["wrong"]
+    assert found["right"] + found["alike"] >= 0.99 * found.total() and found.total() > TURNS / 2
+
+
+def mutated(ids, others, draw):
+    """Cut, or with ids dropped, doubled, swapped or put in from other completions."""
+    ids = list(ids)
+    for _ in range(draw.choice((1, 1, 2, 3))):
+        if not ids:
+            return ids
+        at, other = draw.randrange(len(ids)), draw.randrange(len(ids))
+        kind = draw.randrange(5)
+        if kind == 0:
+            ids = ids[:at]
+        elif kind == 1:
+            del ids[at]
+        elif kind == 2:
+            ids.insert(at, ids[other])
+        elif kind == 3:
+            ids[at], ids[other] = ids[other], ids[at]
+        else:
+            ids[at:at] = draw.sample(others, min(len(others), 2))
+    return ids
+
+
+@pytest.mark.parametrize("model", SAMPLE)
+def test_mutated_completions_lose_nothing_and_invent_no_call(model):
+    parser, template, _ = of(model)
+    draw = random.Random(model)
+    made = list(completions(model, 20))
+    pool = [token for _, ids, _, _ in made for token in ids]
+    for _ in range(MUTATIONS):
+        prompt, ids, _, _ = draw.choice(made)
+        broken = mutated(ids, pool, draw)
+        out = parser.parse_response(broken, tools=TOOLS, prompt_ids=prompt)
+        text = template.tokenizer.decode(broken, skip_special_tokens=False)
+        kept = out.content + (out.reasoning_content or "") + "".join(call.raw for call in out.tool_calls)
+        if out.termination is not Termination.MALFORMED:
+            # Every word is somewhere: in content, in reasoning, in a call's own text, or it is the format's.
+            frame = "".join(parser.frames.values())
+            lost = collections.Counter(text) - collections.Counter(kept + frame * 2 + template.tokenizer.eos_token * 2)
+            assert not {char for char in lost if char.isalnum() and char not in frame}, (text, out)
+        for call in out.tool_calls:
+            if call.status is ToolCallStatus.OK:
+                json.dumps(call.arguments, allow_nan=False)
+                for value in call.arguments.values():
+                    if isinstance(value, str) and value.isprintable() and value.isalnum():
+                        assert value in text, (value, text)
