@@ -171,7 +171,8 @@ class LearnedParser:
     def _outcome(self) -> Learned | str:
         """What was learned, or why nothing could be."""
         try:
-            return learn(self._render, self._ids, self._stop_ids)
+            with self._ids.remembering():
+                return learn(self._render, self._ids, self._stop_ids)
         except Declined as declined:
             return str(declined)
 

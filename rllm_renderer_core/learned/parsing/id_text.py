@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 CONTROL = re.compile(r"[\ud800-\udfff]")
@@ -30,6 +31,16 @@ class IdText:
         self.special = frozenset(special_ids)
         self._codes: dict[int, str] = {}
         self._texts: dict[str, str] = {}
+        self._runs: dict[tuple[int | None, tuple[int, ...]], str] | None = None
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """While probes are rendered, which have most of their text in common, a run is decoded once."""
+        self._runs = {}
+        try:
+            yield
+        finally:
+            self._runs = None
 
     def fork(self) -> IdText:
         """A copy that may meet further control ids without changing this one."""
@@ -89,6 +100,14 @@ class IdText:
     def _run(self, before: int | None, ids: list[int]) -> str:
         if not ids:
             return ""
+        if self._runs is None:
+            return self._decoded_behind(before, ids)
+        key = before, tuple(ids)
+        if key not in self._runs:
+            self._runs[key] = self._decoded_behind(before, ids)
+        return self._runs[key]
+
+    def _decoded_behind(self, before: int | None, ids: list[int]) -> str:
         if before is not None:
             head, whole = self._texts[self._codes[before]], CONTROL.sub(_UNREADABLE, self._decoded([before, *ids]))
             if whole.startswith(head):

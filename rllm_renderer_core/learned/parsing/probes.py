@@ -33,11 +33,14 @@ _PROPERTIES: dict[str, Any] = {
 
 
 def _tools(*without: str) -> list[dict[str, Any]]:
-    properties = {key: schema for key, schema in _PROPERTIES.items() if key not in without}
-    parameters = {"type": "object", "properties": properties, "required": []}
-    return [
-        {"type": "function", "function": {"name": name, "description": "Does it.", "parameters": parameters}} for name in NAMES
-    ]
+    """Declarations of the names; only the first with properties of all types, so that prompts stay short."""
+    out = []
+    for name in NAMES:
+        known = _PROPERTIES if name == NAMES[0] else (*KEYS, "num")
+        properties = {key: _PROPERTIES[key] for key in known if key not in without}
+        parameters = {"type": "object", "properties": properties, "required": []}
+        out.append({"type": "function", "function": {"name": name, "description": "Does it.", "parameters": parameters}})
+    return out
 
 
 TOOLS = _tools()
