@@ -43,6 +43,7 @@ docs: $(DOCS)/.done
 
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
+	$(TEST)/bin/python benchmarks/rollout.py
 
 $(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml
 	$(PYTHON) -m venv $(DEMO)

@@ -74,10 +74,6 @@ class IdsView(Sequence[int]):
         """A copy, at the cost of copying a list."""
         return self._ids[: self._size]
 
-    def equals(self, ids: list[int]) -> bool:
-        """Whether it has these ids; without a copy where it is over a whole list."""
-        return (self._ids if self._size == len(self._ids) else self.to_list()) == ids
-
 
 def _listed(ids: Any, what: str) -> list[Any]:
     if isinstance(ids, (str, bytes, bytearray)):

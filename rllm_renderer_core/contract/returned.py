@@ -115,20 +115,19 @@ def checked_bridge(
 
 
 def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend: str) -> tuple[list[int], list[int]]:
-    """P + C in a list of the backend's making, and what is behind; compared without a copy of the history."""
+    """P + C as a new list, and what is behind; the history is copied once and compared once."""
     ids = out.token_ids
     if not isinstance(ids, list):  # an array, or nothing that could be compared
         out.token_ids = ids = checked_ids(ids, backend, "bridge_to_next_turn: token_ids")
     _check_lengths(out, backend)
     behind = ids[len(prompt) :]
     del ids[len(prompt) :]
-    starts_with_prompt = prompt.equals(ids)
-    if not starts_with_prompt or behind[: len(sampled)] != sampled:
+    whole = prompt.to_list()  # what compares equal may still be True for 1: the ids that came in are kept
+    if ids != whole or behind[: len(sampled)] != sampled:
         ids.extend(behind)
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with the prompt and completion")
-    ids[:] = prompt  # what was compared equal may still be True for 1
-    ids.extend(sampled)
-    return ids, behind[len(sampled) :]
+    whole.extend(sampled)
+    return whole, behind[len(sampled) :]
 
 
 class BridgedTokens(RenderedTokens):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
@@ -45,6 +46,19 @@ def test_an_agent_behind_a_chat_client():
         "segment 2, 1 sampled turns: message 0 (user) differs in its content: "
         "'How warm is it in Oslo?' was recorded, 'So far: It is 3 degrees in Osl' came",
     ]
+
+
+def test_a_bulk_sft_run(tmp_path):
+    sequences = [json.loads(line) for line in run("bulk_sft.py")]
+    assert len(sequences) >= 100 and all(any(each["assistant_masks"]) for each in sequences)
+    for each in sequences:
+        assert [label for label in each["labels"] if label != -100] == [
+            token for token, kept in zip(each["input_ids"], each["assistant_masks"], strict=True) if kept
+        ]
+    file = tmp_path / "conversations.jsonl"
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    file.write_text(json.dumps({"messages": [{}]}) + "\n" + json.dumps({"messages": messages}) + "\n")
+    assert len(run("bulk_sft.py", str(file))) == 1  # the line that can't be used is left out, and said
 
 
 def test_the_third_party_plugin_is_found_and_conforms(monkeypatch, tmp_path):
