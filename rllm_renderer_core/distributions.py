@@ -13,6 +13,7 @@ KNOWN_PLUGINS = {
     "prime": "rllm-renderer-prime",
     "minimax-m3": "rllm-renderer-minimax-m3",
     "tinker": "rllm-renderer-tinker",
+    "tml": "rllm-renderer-tml",
     "fireworks": "rllm-renderer-fireworks",
 }
 """Plugins that are worth installing, by the name of their backend: only for hints such as "not installed, pip install ..."."""

@@ -1,0 +1,122 @@
+"""The backend: which models it covers, and how a renderer is made. Light: ``create`` imports the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from rllm_renderer_core.errors import OptionError
+from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
+from rllm_renderer_core.types import Renderer
+
+from .deviations import DEVIATIONS
+from .families import BY_MODEL, BY_NAME, FAMILIES, Family
+
+UPSTREAM = "tml-renderers"
+
+
+class TmlBackend(Backend):
+    """The models that ``tml_renderers`` has a class for, by their exact names."""
+
+    name: ClassVar[str] = "tml"
+    priority: ClassVar[int] = 45
+    options: ClassVar[frozenset[str]] = frozenset({"thinking", "chat_template_kwargs"})
+    upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
+
+    def covers(self, query: Query) -> Coverage | Unavailable | None:
+        """By the renderer's name where the user gave one, else by the model's exact name."""
+        named = query.renderer is not None
+        family = BY_NAME.get(query.renderer or "") if named else BY_MODEL.get(query.model)
+        if family is None:
+            return None
+        for package, distribution in (("tml_renderers", UPSTREAM), ("torch", "torch")):
+            if importlib.util.find_spec(package) is None:
+                return Unavailable(f"{distribution} isn't installed", f"pip install {distribution}")
+        if named:
+            return _coverage(family, Match.NAMED, "named by the user")
+        return _coverage(family, Match.EXACT, f"rendered by tml_renderers' {family.upstream}")
+
+    def create(self, query: Query, coverage: Coverage) -> Renderer:
+        """Upstream's renderer, behind the adapter.
+
+        Raises:
+            OptionError: For an option, a template variable or a value that upstream doesn't have.
+            TokenizerError: ``query.tokenizer`` isn't the vocabulary that upstream has inside.
+            RendererError: This tml-renderers has no such class.
+        """
+        from .factory import build
+
+        return build(BY_NAME[coverage.renderer], arguments_for(BY_NAME[coverage.renderer], query, coverage), query.tokenizer)
+
+    def renderer_names(self) -> Iterable[str]:
+        return sorted(BY_NAME)
+
+    def candidates(self, query: Query) -> Iterable[Coverage]:
+        """Every renderer: those of another vocabulary are refused by ``create`` before they render."""
+        if importlib.util.find_spec("tml_renderers") is None or importlib.util.find_spec("torch") is None:
+            return ()
+        return [_coverage(family, Match.PARITY, "its ids equal the tokenizer's template") for family in FAMILIES]
+
+    def deviations(self, coverage: Coverage) -> Mapping[str, str]:
+        return DEVIATIONS.get(coverage.renderer, {})
+
+
+def _coverage(family: Family, match: Match, reason: str) -> Coverage:
+    data = None
+    if family.dated is not None:
+        # The prompt holds today's date. It is fixed here, as a coverage travels with a pickled renderer: another process, or
+        # the same one after midnight, must not write other ids.
+        from datetime import date
+
+        data = {family.dated: date.today().isoformat()}
+    return Coverage(renderer=family.name, match=match, has_bridge=True, reason=reason, data=data)
+
+
+def arguments_for(family: Family, query: Query, coverage: Coverage) -> dict[str, Any]:
+    """Arguments of upstream's constructor for the options of the query.
+
+    Raises:
+        OptionError: One of them can't be honoured.
+    """
+    given = dict(query.chat_template_kwargs)
+    known = {*family.variables, *({family.switch} if family.switch else ())}
+    for name in given:
+        if name not in known:
+            raise OptionError(
+                f"backend 'tml' can't honour chat_template_kwargs {name!r}: {family.name} has "
+                f"{', '.join(sorted(known)) or 'no variables'}",
+                fix=f"leave {name} out",
+                option="chat_template_kwargs",
+                backend="tml",
+            )
+    thinking = given.pop(family.switch, None) if family.switch else None
+    if thinking is not None and query.thinking is not None and thinking is not query.thinking:
+        raise OptionError(
+            f"thinking={query.thinking} and chat_template_kwargs {family.switch}={thinking!r} contradict each other",
+            fix="pass one of them",
+            option="thinking",
+            backend="tml",
+        )
+    wanted = query.thinking if thinking is None else thinking
+    out = {**family.fixed, **(coverage.data or {})}
+    if wanted is not None:
+        if wanted not in family.thinking:
+            raise OptionError(
+                f"backend 'tml' can't honour thinking={wanted}: {family.name} has no such switch",
+                fix="leave thinking out",
+                option="thinking",
+                backend="tml",
+            )
+        out.update(family.thinking[wanted])
+    for name, value in given.items():
+        found = family.variables[name](value)
+        if found is None:
+            raise OptionError(
+                f"backend 'tml' can't honour chat_template_kwargs {name}={value!r}: {family.name} has no such value",
+                fix="correct the value",
+                option="chat_template_kwargs",
+                backend="tml",
+            )
+        out.update(found)
+    return out

@@ -1,0 +1,34 @@
+"""What a row of the table may ask while one conversation is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .splices import Splices
+
+Messages = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Context:
+    """One render.
+
+    Attributes:
+        splices: Placeholders, by which a row gets the ids that it wants.
+        vocabulary: Upstream's own tokenizer.
+        tools: Whether tools are declared.
+        arguments: What upstream was made with.
+        opener: Whether the render ends with the opener of the next turn.
+    """
+
+    splices: Splices
+    vocabulary: Any
+    tools: bool
+    arguments: Mapping[str, Any]
+    opener: bool
+
+    def tag(self, name: str) -> int:
+        """The id of a control token, by upstream's name of it."""
+        return int(self.vocabulary.encode_special(name))

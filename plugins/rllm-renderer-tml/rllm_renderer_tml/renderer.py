@@ -1,0 +1,225 @@
+"""An upstream renderer behind the core's protocol: messages to ids, ids back, and the core's seam as the bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from rllm_renderer_core.contract.messages import has_media
+from rllm_renderer_core.contract.pairing import sampled_calls
+from rllm_renderer_core.errors import BridgeDeclined, RenderError, UnsupportedContentError, UnsupportedToolsError
+from rllm_renderer_core.learned.seam import SeamBridge
+from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
+from rllm_renderer_core.vocabulary import reasoning_ids
+
+from .attribution import attributed
+from .conversion import to_upstream
+from .corrections import Context, rows_for
+from .parsing import CompletionParser
+from .splices import Splices, refuse_placeholders
+
+TAGS = ("user", "observation", "system", "User", "System", "im_start", "im_user", "im_system", "start", "message_user",
+        "message_system", "message_tool", "tool_outputs_begin")  # fmt: skip
+"""Upstream's names of the control tokens that open a turn of a role other than the assistant's, in all formats."""
+
+
+class TmlRenderer:
+    """Renders, parses and bridges with an upstream renderer.
+
+    Args:
+        upstream: A ``tml_renderers`` renderer.
+        name: Its name, by which rows of the table are looked up and errors name it.
+        tokenizer: The tokenizer that was passed in, proven to be upstream's vocabulary.
+        arguments: What upstream was made with.
+        effort: Inkling's thinking effort, from 0 up to, without, 1; ``None`` for upstream's default.
+    """
+
+    def __init__(
+        self,
+        upstream: Any,
+        name: str,
+        tokenizer: Any,
+        *,
+        arguments: dict[str, Any] | None = None,
+        effort: float | None = None,
+    ) -> None:
+        self.upstream = upstream
+        self.name = name
+        self.tokenizer = tokenizer
+        self.reasoning_ids = reasoning_ids(tokenizer)
+        self._vocabulary = upstream.tokenizer
+        self._control = frozenset(int(self._vocabulary.encode_special(each)) for each in self._vocabulary.special_tokens())
+        self._rows = rows_for(name)
+        self._arguments = dict(arguments or {})
+        self._effort = effort
+        stops = upstream.stop() or []
+        self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
+        self._refuses_tools = any(row.refuses_tools for row in self._rows)
+
+    # Rendering
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RenderedTokens:
+        """Messages to ids, attributed by the control tokens that open turns.
+
+        Raises:
+            UnsupportedToolsError: Tools for a format that has no declarations upstream.
+            MessageError: What upstream can't render, and no row of the table corrects.
+        """
+        ids = self.render_ids(messages, tools=tools, add_generation_prompt=add_generation_prompt)
+        indices, mask = attributed(ids, messages, self._opener, self._control, self._stop_ids, self._tags)
+        return RenderedTokens(ids, indices, mask)
+
+    def render_ids(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        """``render(...).token_ids``; errors as there."""
+        if tools and self._refuses_tools:
+            raise UnsupportedToolsError(
+                f"renderer {self.name!r} has no tool declarations upstream",
+                fix="leave tools out, or choose another backend=",
+            )
+        refuse_placeholders(each for message in messages for each in _texts(message))
+        splices = Splices(self._vocabulary, self._control)
+        context = Context(splices, self._vocabulary, bool(tools), self._arguments, add_generation_prompt)
+        prepared: Any = list(messages)
+        for row in self._rows:
+            if row.rewrite is not None:
+                prepared = row.rewrite(prepared, context)
+        declared: Any = tools
+        for row in self._rows:
+            if row.declare is not None and tools:
+                declared = row.declare(tools, context)
+        whole = not add_generation_prompt and any(row.closed_as_trained for row in self._rows) and _last_spoken(messages)
+        ids = self._ids(to_upstream(prepared, declared), trained=whole)
+        if splices:
+            ids = splices.apply(ids)
+        for row in self._rows:
+            if row.finish is not None:
+                ids = row.finish(ids, context)
+        if not add_generation_prompt and not whole:
+            ids = self._without_opener(ids)
+        return ids
+
+    def _ids(self, messages: Any, *, trained: bool = False) -> list[int]:
+        if trained:
+            spans = self.upstream.render_for_sft(messages)[-1].input_token_spans
+        elif self._effort is not None:
+            spans, _ = self.upstream.render_for_completion_with_effort(messages, self._effort)
+        else:
+            spans, _ = self.upstream.render_for_completion(messages)
+        if len(spans) == 1:
+            return self._span(spans[0])
+        return [token for span in spans for token in self._span(span)]
+
+    def _span(self, span: Any) -> list[int]:
+        inner = span.span
+        ids = getattr(inner, "int_tokens", None)
+        if ids is None:
+            raise UnsupportedContentError(
+                f"renderer {self.name!r} made a {type(inner).__name__}, which can't be given as ids",
+                fix="remove the part that isn't text",
+            )
+        return list(ids) if type(ids) is not list else ids
+
+    def _without_opener(self, ids: list[int]) -> list[int]:
+        """The ids up to the role tag of the turn that isn't there yet."""
+        opener = self._opener
+        size = len(opener)
+        return ids[: len(ids) - size] if opener and ids[len(ids) - size :] == opener else ids
+
+    @cached_property
+    def _opener(self) -> list[int]:
+        """Ids that open an assistant's turn behind a user's, from its role tag on."""
+        ids = self._ids(to_upstream([{"role": "user", "content": "ping"}], None))
+        closing = self._ids(to_upstream([{"role": "user", "content": "pong"}], None))
+        size = next(at for at in range(1, len(ids)) if ids[-at] != closing[-at]) - 1
+        tail = ids[len(ids) - size :]
+        # What closes the user's turn comes first; the last control token that isn't about reasoning is the role's.
+        tags = [at for at, token in enumerate(tail) if token in self._control and token not in self.reasoning_ids]
+        if not tags:
+            raise RenderError(f"renderer {self.name!r} opens an assistant's turn with no control token")
+        first = next((at for at in tags if self._is_opener(tail[at:])), tags[-1])
+        return tail[first:]
+
+    def _is_opener(self, tail: list[int]) -> bool:
+        return tail[0] not in self._stop_ids and tail[0] not in self._closes_of_users
+
+    def _named(self, *names: str) -> frozenset[int]:
+        known = self._vocabulary.special_tokens()
+        return frozenset(int(self._vocabulary.encode_special(name)) for name in names if name in known)
+
+    @cached_property
+    def _closes_of_users(self) -> frozenset[int]:
+        """Control tokens between a user's text and the next turn of a user."""
+        return self._named("im_end", "end", "end_message")
+
+    @cached_property
+    def _tags(self) -> frozenset[int]:
+        """Control tokens that open a turn which isn't an assistant's."""
+        return self._named(*TAGS)
+
+    # Parsing and stops
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
+    ) -> ParsedResponse:
+        """A completion, parsed; never raises."""
+        return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+
+    def get_stop_token_ids(self) -> list[int]:
+        return list(self._stop_ids)
+
+    @cached_property
+    def _parser(self) -> CompletionParser:
+        return CompletionParser(self)
+
+    # The bridge
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | None:
+        """The core's seam over this renderer.
+
+        Raises:
+            BridgeDeclined: With the reason, where the tail can't be proven.
+        """
+        if any(has_media(message) for message in new_messages):
+            raise BridgeDeclined("images and audio can't be bridged")
+        return self._seam.bridge_to_next_turn(
+            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
+        )
+
+    @cached_property
+    def _seam(self) -> SeamBridge:
+        return SeamBridge(
+            self._render_for_bridge,
+            self._stop_ids,
+            self._control,
+            lambda ids: sampled_calls(self.parse_response(ids)),
+        )
+
+    def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
+        # Where tools can't be declared, they are no part of what follows a turn either: the prompt was rendered elsewhere.
+        return self.render_ids(messages, tools=None if self._refuses_tools else tools, add_generation_prompt=True)
+
+
+def _texts(message: Message) -> list[str]:
+    content = message["content"]
+    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+    if message["role"] == "assistant":
+        texts.append(message.get("reasoning_content") or "")
+        texts += [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
+    return texts
+
+
+def _last_spoken(messages: Sequence[Message]) -> bool:
+    return bool(messages) and messages[-1]["role"] == "assistant"
