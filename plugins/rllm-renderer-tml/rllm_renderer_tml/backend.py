@@ -34,8 +34,8 @@ class TmlBackend(Backend):
             if importlib.util.find_spec(package) is None:
                 return Unavailable(f"{distribution} isn't installed", f"pip install {distribution}")
         if named:
-            return _coverage(family, Match.NAMED, "named by the user")
-        return _coverage(family, Match.EXACT, f"rendered by tml_renderers' {family.upstream}")
+            return _coverage(query, family, Match.NAMED, "named by the user")
+        return _coverage(query, family, Match.EXACT, f"rendered by tml_renderers' {family.upstream}")
 
     def create(self, query: Query, coverage: Coverage) -> Renderer:
         """Upstream's renderer, behind the adapter.
@@ -56,21 +56,17 @@ class TmlBackend(Backend):
         """Every renderer: those of another vocabulary are refused by ``create`` before they render."""
         if importlib.util.find_spec("tml_renderers") is None or importlib.util.find_spec("torch") is None:
             return ()
-        return [_coverage(family, Match.PARITY, "its ids equal the tokenizer's template") for family in FAMILIES]
+        return [_coverage(query, family, Match.PARITY, "its ids equal the tokenizer's template") for family in FAMILIES]
 
     def deviations(self, coverage: Coverage) -> Mapping[str, str]:
         return DEVIATIONS.get(coverage.renderer, {})
 
 
-def _coverage(family: Family, match: Match, reason: str) -> Coverage:
+def _coverage(query: Query, family: Family, match: Match, reason: str) -> Coverage:
     data = None
     if family.dated is not None:
-        # The prompt holds today's date. It is fixed here, as a coverage travels with a pickled renderer: another process, or
-        # the same one after midnight, must not write other ids.
-        from datetime import date
-
-        data = {family.dated: date.today().isoformat()}
-    return Coverage(renderer=family.name, match=match, has_bridge=True, reason=reason, data=data)
+        data = {family.dated: query.date}
+    return Coverage(renderer=family.name, match=match, has_bridge=True, reason=reason, data=data, dated=data is not None)
 
 
 def arguments_for(family: Family, query: Query, coverage: Coverage) -> dict[str, Any]:

@@ -1,22 +1,31 @@
-"""Completions, parsed."""
+"""Completions, parsed by what the renderer itself shows.
+
+Upstream's own parsers raise on a completion that was cut off or is broken, drop white space, and give a call's arguments as
+values without their text, so that neither every attempt nor every id could be accounted for. The core's learned parser reads
+the same completions by ids, and keeps what isn't a call as text with a status.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllm_renderer_core.types import ParsedResponse, Termination
+from rllm_renderer_core.learned.parser import LearnedParser
+from rllm_renderer_core.vocabulary import control_ids
 
 
-class CompletionParser:
-    def __init__(self, renderer: Any) -> None:
-        self._renderer = renderer
+def parser_of(
+    render_ids: Callable[..., Sequence[int]], tokenizer: Any, stop_ids: Sequence[int], control: frozenset[int]
+) -> LearnedParser:
+    """The core's parser over a renderer, on the tokenizer that was passed in.
 
-    def parse(self, ids: list[int], tools: Any, prompt: list[int] | None) -> ParsedResponse:
-        stop = self._renderer.get_stop_token_ids()
-        end = next((at for at, token in enumerate(ids) if token in stop), None)
-        body = ids if end is None else ids[:end]
-        try:
-            text = self._renderer.tokenizer.decode(body)
-        except Exception:
-            text = ""
-        return ParsedResponse(text, termination=Termination.TRUNCATED if end is None else Termination.STOP)
+    Args:
+        render_ids: ``Renderer.render_ids``.
+        tokenizer: It decodes; ``control`` are the ids of its control tokens as upstream has them.
+        stop_ids: Ids at which sampling stops.
+    """
+
+    def decode(ids: list[int]) -> str:
+        return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    return LearnedParser(render_ids, decode, stop_ids, control | control_ids(tokenizer))

@@ -9,6 +9,7 @@ from typing import Any
 from rllm_renderer_core.contract.messages import has_media
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined, RenderError, UnsupportedContentError, UnsupportedToolsError
+from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
@@ -16,7 +17,7 @@ from rllm_renderer_core.vocabulary import reasoning_ids
 from .attribution import attributed
 from .conversion import to_upstream
 from .corrections import Context, rows_for
-from .parsing import CompletionParser
+from .parsing import parser_of
 from .splices import Splices, refuse_placeholders
 
 TAGS = ("user", "observation", "system", "User", "System", "im_start", "im_user", "im_system", "start", "message_user",
@@ -167,14 +168,19 @@ class TmlRenderer:
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """A completion, parsed; never raises."""
-        return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+        return self.parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)
 
     @cached_property
-    def _parser(self) -> CompletionParser:
-        return CompletionParser(self)
+    def parser(self) -> LearnedParser:
+        """The core's parser, learned from this renderer on first use."""
+        return parser_of(self._render_for_parser, self.tokenizer, self._stop_ids, self._control)
+
+    def _render_for_parser(self, messages: Any, *, tools: Any = None, add_generation_prompt: bool = False) -> list[int]:
+        wanted = None if self._refuses_tools else tools
+        return self.render_ids(messages, tools=wanted, add_generation_prompt=add_generation_prompt)
 
     # The bridge
 
