@@ -36,6 +36,7 @@ class Case:
 
 
 NO_TOOLS = frozenset({"tools"})
+BEHIND_CALLS = frozenset({"calls", "results"})
 NANO = "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"
 SUPER = "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16"
 CASES = [
@@ -51,7 +52,7 @@ CASES = [
     Case("DeepSeekV4", V4),
     Case("DeepSeekV4", V4, thinking=False),
     Case("Glm52", "zai-org/GLM-5.2"),
-    Case("GptOss", "openai/gpt-oss-20b", deviating=frozenset({"calls", "results"}), names=frozenset({"a system message in the middle"})),
+    Case("GptOss", "openai/gpt-oss-20b", deviating=BEHIND_CALLS, names=frozenset({"a system message in the middle"})),
     Case("KimiK25", "moonshotai/Kimi-K2.6"),
     Case("Nemotron3", NANO, names=frozenset({"a tool in another script"})),
     Case("Nemotron3", SUPER, names=frozenset({"a tool in another script"})),
