@@ -22,6 +22,7 @@ RIGHT, SAME_IDS, FLAGGED, WRONG, UNREACHABLE = "right", "same ids", "flagged", "
 the turn."""
 
 _TAG = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
+_CLOSING = re.compile(r".?/|<\|?END_|<[^|<>]+\|>")  # </think>, [/THINK], <|END_THINKING|>, <channel|>
 _NESTED = {"shelf": 3, "kind": "jar", "deep": {"a": [1, 2.5, {"b": None}], "größe": True}}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "a string": {KEYS[0]: "tea"},
@@ -170,9 +171,9 @@ class Proof:
 
 
 def _is_pair(text: str) -> bool:
-    """Whether a text is tags that open and close something, such as empty reasoning."""
+    """Whether a text opens something and closes it, such as empty reasoning: its last tag is a closing one."""
     tags = [atom for atom in atoms(text) if _TAG.fullmatch(atom)]
-    return len(tags) > 1 and tags[-1] != tags[0] and text.endswith(tags[-1])
+    return len(tags) > 1 and text.endswith(tags[-1]) and _CLOSING.match(tags[-1]) is not None
 
 
 def _mapping(arguments: Mapping[str, Any] | str) -> Any:
