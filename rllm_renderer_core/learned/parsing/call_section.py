@@ -73,7 +73,9 @@ class CallSection:
                     at = found.end() + 1
                     continue
             for each in attempts:
-                if each.status is ToolCallStatus.OK and tools is not None and each.name not in declared:
+                if each.status is ToolCallStatus.OK and not each.name:
+                    each.status = ToolCallStatus.MISSING_NAME
+                elif each.status is ToolCallStatus.OK and tools is not None and each.name not in declared:
                     each.status = ToolCallStatus.UNKNOWN_TOOL
             at = max(end, found.end())
             yield Section(found.start(), at, attempts)
