@@ -35,6 +35,10 @@ RESOLVE = {
         type=click.Choice(["allow", "error", "literal"]),
         help="What becomes of control tokens in message text.",
     ),
+    "dropped": click.option(
+        "--dropped", type=click.Choice(["error", "warn"]), help="What becomes of messages and tools that the format leaves out."
+    ),
+    "date": click.option("--date", metavar="YYYY-MM-DD", help="The day that formats with a date show; today if left out."),
     "require_bridge": click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
     "require_tools": click.option(
         "--require-tools", is_flag=True, default=None, help="Refuse a winner that can't parse tool calls."
@@ -86,7 +90,7 @@ def load_tokenizer(name: str) -> Any:
     from ..vocabulary import load_tokenizer as load
 
     if name.startswith((".", "~", os.sep)) and not os.path.exists(name):
-        raise BadInput(f"there is no tokenizer at {name}: no such file or folder")
+        raise BadInput(f"there is no tokenizer at {name}: no such file or folder; fix: --tokenizer FOLDER, or a hub name")
     return load(name)
 
 

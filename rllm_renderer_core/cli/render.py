@@ -10,7 +10,7 @@ from rich.text import Text
 
 from .app import BadInput
 from .options import load_tokenizer, read_json, resolve_options, tokenizer_option
-from .output import echo, show, show_json, table
+from .output import echo, show, show_json, stdout, table
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue")
 """One colour a message, by turns."""
@@ -58,8 +58,12 @@ def command(
     if as_html is not None:
         from ..training.page import rendered_page
 
+        page = rendered_page(renderer, messages, out)
+        if as_html == "-":
+            stdout().write(page)
+            return
         with click.open_file(as_html, "w", encoding="utf-8") as file_out:
-            file_out.write(rendered_page(renderer, messages, out))
+            file_out.write(page)
         return
     tokens = [token_text(loaded, token) for token in ids]
     indices = out.message_indices or [None] * len(ids)
