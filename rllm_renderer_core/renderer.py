@@ -80,7 +80,10 @@ class ResolvedRenderer(BridgeMethods):
         self._masks = SampledMask(self.render_ids, self._stops)
         check = None
         if parse_check and callable(getattr(tokenizer, "decode", None)):
-            check = ParseCheck(lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings)
+            written = getattr(inner, "written_calls", None)
+            check = ParseCheck(
+                lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings, written
+            )
         self._more_stops = frozenset(eos_ids(query.tokenizer)) - self._stops
         name = f"{self.backend}:{self.name}"
         self._parsing = ParseGuard(inner, name, self._lock, text, check, more_stops=self._more_stops)

@@ -29,6 +29,7 @@ class ParseCheck:
         tokenizer: The one that it renders with.
         stops: Its stop ids.
         stop_strings: Its stops that aren't one id.
+        written_calls: Calls as the format writes them, where the backend knows that better than its render.
     """
 
     def __init__(
@@ -37,10 +38,11 @@ class ParseCheck:
         tokenizer: Any,
         stops: frozenset[int],
         stop_strings: Sequence[str],
+        written_calls: Callable[[Sequence[ToolCall]], str] | None = None,
     ) -> None:
         self._render_ids, self._tokenizer = render_ids, tokenizer
         self._stops, self._stop_strings = stops, stop_strings
-        self._rewriter = Rewriter(lambda messages: self._decoder.text(render_ids(messages)))
+        self._rewriter = Rewriter(lambda messages: self._decoder.text(render_ids(messages)), written_calls)
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of a completion up to its stop; empty where an id has none."""

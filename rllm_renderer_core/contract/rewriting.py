@@ -37,15 +37,20 @@ class Rewriter:
 
     Args:
         render: The backend's own.
+        written_calls: Calls to their text, where the backend says how the model writes them.
     """
 
-    def __init__(self, render: Render) -> None:
-        self._render = render
+    def __init__(self, render: Render, written_calls: Callable[[Sequence[ToolCall]], str] | None = None) -> None:
+        self._render, self._written_calls = render, written_calls
 
     def faults(self, calls: Sequence[ToolCall]) -> list[str | None]:
         """For each call why it isn't what its raw text says, or ``None``: it is."""
         try:
-            written: str | None = self._render([QUESTION, _turn(calls)])
+            written: str | None
+            if self._written_calls is not None:
+                written = self._written_calls(calls)
+            else:
+                written = self._render([QUESTION, _turn(calls)])
         except Exception:  # a format without calls upstream, or a name or value that it refuses
             written = None
         return [fault(call, written) for call in calls]

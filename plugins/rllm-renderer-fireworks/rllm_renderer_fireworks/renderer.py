@@ -13,6 +13,7 @@ from .deepseek import DeepSeekV4Renderer
 from .families import DATED, base_of
 from .forms import shaped
 from .gemma import Gemma4Renderer
+from .kimi_k3 import KimiK3Renderer
 from .whole import WholeRenderer
 
 ADAPTERS: dict[str, type[TinkerRenderer]] = {
@@ -20,8 +21,8 @@ ADAPTERS: dict[str, type[TinkerRenderer]] = {
     "deepseek_v4_disable_thinking": DeepSeekV4Renderer,
     "gemma4": Gemma4Renderer,
     "gemma4_thinking": Gemma4Renderer,
-    "kimi_k3": WholeRenderer,
-    "kimi_k3_disable_thinking": WholeRenderer,
+    "kimi_k3": KimiK3Renderer,
+    "kimi_k3_disable_thinking": KimiK3Renderer,
     "qwen2_5": WholeRenderer,
 }
 """By the cookbook's names; all others have the adapter as it is."""

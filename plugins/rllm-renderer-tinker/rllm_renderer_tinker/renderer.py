@@ -11,9 +11,11 @@ from rllm_renderer_core.contract.messages import has_media, refuse_media
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
 from rllm_renderer_core.learned.experiment import common_prefix
+from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
+from rllm_renderer_core.learned.template_parser import learned_parser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
-from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
+from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids
 
 from .conversion import ToolDeclarations, to_upstream
 from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
@@ -163,7 +165,12 @@ class TinkerRenderer:
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        """A completion, parsed by upstream and completed where it gives up; never raises."""
+        """A completion, parsed by upstream and completed where it gives up; never raises.
+
+        Where upstream has no calls, and the tokenizer's chat template writes some, by what is learned from the template.
+        """
+        if self._learned is not None:
+            return self._learned.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
         return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
 
     def get_stop_token_ids(self) -> list[int]:
@@ -172,6 +179,18 @@ class TinkerRenderer:
     def get_stop_strings(self) -> list[str]:
         """Stops that aren't one token of the vocabulary: of base models' ``role_colon``."""
         return list(self._stop_strings)
+
+    @cached_property
+    def _learned(self) -> LearnedParser | None:
+        """The template's parser, where upstream renders that template's turns but not its calls (Llama 3)."""
+        if self._shows_calls or not self._stop_ids or chat_template(self._tokenizer) is None:
+            return None
+        question = [{"role": "user", "content": "ping"}]
+        prompt = self._tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=True, return_dict=False)
+        if list(prompt)[-len(self._opener) :] != self._opener:
+            return None
+        parser = learned_parser(self._tokenizer, {}, self._stop_ids)
+        return parser if parser.parses_tool_calls else None
 
     @cached_property
     def _parser(self) -> CompletionParser:
