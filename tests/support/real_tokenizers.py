@@ -145,7 +145,7 @@ def _from_ranks(
     return str(tokenizer.to_str())
 
 
-def _kimi() -> str:
+def kimi_vocabulary() -> str:
     try:
         import splintr
     except ImportError as error:
@@ -198,7 +198,12 @@ def _otc_template(folder: str) -> str:
     return template
 
 
-def _extra(name: str) -> str:
+def extra_template(name: str) -> str:
+    """A template that is in no package, from the folder that has it.
+
+    Raises:
+        LookupError: The folder isn't there.
+    """
     file = EXTRA_TEMPLATES / f"{name}.jinja"
     if not file.exists():
         raise LookupError(f"template {name}.jinja is in no installable package, and {EXTRA_TEMPLATES.name}/ isn't there")
@@ -246,7 +251,7 @@ MODELS: dict[str, Source] = {
     "zai-org/GLM-5": _glm("glm-4.7-flash", lambda: _otc_template("glm-5")),
     "zai-org/GLM-5.1": _glm("glm-4.7-flash", lambda: _otc_template("glm-5.1")),
     "zai-org/GLM-5.2": _glm("glm-4.7-flash", lambda: _otc_template("glm-5.2")),
-    "MiniMaxAI/MiniMax-M2": Source(lambda: _otc("minimax"), lambda: _extra("minimax_m2"), "[e~[", "]~!b["),
+    "MiniMaxAI/MiniMax-M2": Source(lambda: _otc("minimax"), lambda: extra_template("minimax_m2"), "[e~[", "]~!b["),
     "MiniMaxAI/MiniMax-M2.7": Source(lambda: _otc("minimax"), lambda: _otc_template("minimax"), "[e~[", "]~!b["),
     "MiniMaxAI/MiniMax-M3": Source(lambda: _otc("minimax-m3"), lambda: _otc_template("minimax-m3"), "[e~[", "]~b]", "]!p~["),
     "openai/gpt-oss-20b": Source(
@@ -256,7 +261,7 @@ MODELS: dict[str, Source] = {
     "meta-llama/Llama-3.2-3B-Instruct": Source(_llama, lambda: _trl("llama3_2"), "<|eot_id|>", "<|begin_of_text|>"),
     "google/gemma-3-4b-it": Source(lambda: _npm("gemma3"), lambda: _trl("gemma3"), "<end_of_turn>", "<bos>", "<pad>"),
     "google/gemma-4-E2B-it": Source(_gemma4, lambda: _trl("gemma4_v5"), "<turn|>", "<bos>", "<pad>"),
-    "moonshotai/Kimi-K2.6": Source(_kimi, lambda: _extra("kimi_k26"), "[EOS]", "[BOS]", "[PAD]"),
+    "moonshotai/Kimi-K2.6": Source(kimi_vocabulary, lambda: extra_template("kimi_k26"), "[EOS]", "[BOS]", "[PAD]"),
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": Source(
         lambda: _tekken(NEMOTRON_TOKENS), lambda: _trl("nemotron_3_nano"), "<|im_end|>", "<s>"
     ),
@@ -264,7 +269,7 @@ MODELS: dict[str, Source] = {
         lambda: _tekken(NEMOTRON_TOKENS), lambda: _trl("nemotron_3_super"), "<|im_end|>", "<s>"
     ),
     "mistralai/Ministral-3-14B-Reasoning-2512": Source(
-        lambda: _tekken(MINISTRAL_TOKENS), lambda: _extra("ministral_3_reasoning"), "</s>", "<s>", "<pad>"
+        lambda: _tekken(MINISTRAL_TOKENS), lambda: extra_template("ministral_3_reasoning"), "</s>", "<s>", "<pad>"
     ),
 }
 

@@ -15,8 +15,9 @@ from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.template_parser import learned_parser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
-from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids
+from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids, special_ids
 
+from .calls import BROKEN
 from .conversion import ToolDeclarations, to_upstream
 from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
@@ -167,11 +168,16 @@ class TinkerRenderer:
     ) -> ParsedResponse:
         """A completion, parsed by upstream and completed where it gives up; never raises.
 
-        Where upstream has no calls, and the tokenizer's chat template writes some, by what is learned from the template.
+        Where upstream has no calls, and the tokenizer's chat template writes some, by what is learned from the template. Where
+        upstream gives up on calls that are whole, as before one that is cut off, by what is learned from its renders.
         """
-        if self._learned is not None:
-            return self._learned.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
-        return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+        if not self._shows_calls and self._of_template is not None:
+            return self._of_template.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+        out = self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+        if any(call.status in BROKEN for call in out.tool_calls) and self._of_renders is not None:
+            learned = self._of_renders.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+            return learned if len(learned.runnable) > len(out.runnable) else out
+        return out
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)
@@ -181,9 +187,21 @@ class TinkerRenderer:
         return list(self._stop_strings)
 
     @cached_property
-    def _learned(self) -> LearnedParser | None:
+    def _of_renders(self) -> LearnedParser | None:
+        """The parser learned from upstream's own renders, where it proves calls."""
+        if not self._shows_calls or not self._stop_ids:
+            return None
+
+        def decode(ids: list[int]) -> str:
+            return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+
+        parser = LearnedParser(self.render_ids, decode, self._stop_ids, self._control, special_ids(self._tokenizer))
+        return parser if parser.parses_tool_calls else None
+
+    @cached_property
+    def _of_template(self) -> LearnedParser | None:
         """The template's parser, where upstream renders that template's turns but not its calls (Llama 3)."""
-        if self._shows_calls or not self._stop_ids or chat_template(self._tokenizer) is None:
+        if not self._stop_ids or chat_template(self._tokenizer) is None:
             return None
         question = [{"role": "user", "content": "ping"}]
         prompt = self._tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=True, return_dict=False)
