@@ -18,7 +18,7 @@ from ..vocabulary import control_ids
 from .accounting import Unaccounted, account, raw_spans
 from .arguments import json_status
 from .decoding import Atom, Decoder
-from .rewriting import QUESTION, Rewriter
+from .rewriting import QUESTION, Rewriter, located
 
 
 class ParseCheck:
@@ -67,6 +67,7 @@ class ParseCheck:
 
     def _rewritten(self, out: ParsedResponse, text: str) -> ParsedResponse:
         """The calls that aren't what was sampled lose their OK."""
+        out = replace(out, tool_calls=located(text, out.tool_calls))
         spans = raw_spans(text, [call.raw for call in out.tool_calls])
         sound = [at for at, call in enumerate(out.tool_calls) if call.status is ToolCallStatus.OK and spans[at][0] >= 0]
         calls = list(out.tool_calls)

@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     r"""|(?P<word>[^\W\d]\w*)|(?P<blank>\s+)|(?P<other>.)""",
     re.DOTALL,
 )
-_HEADER = re.compile(r"""[^{}\[\]"\d]*""")
+_HEADER = re.compile(r"""(?:[^{}\[\]"\d]|\[/?[A-Z_]+\])*""")
 """What may stand around the JSON arguments of a call that is sampled in another way than the template writes it."""
 _LONGEST_HEADER = 160
 
@@ -86,6 +86,23 @@ def fault(call: ToolCall, written: str | None) -> str | None:
         if isinstance(value, str) and _swallows(key, value, written):
             return f"the text of {key!r} has the format's own marks of a parameter in it, and may be more than one"
     return None
+
+
+def located(text: str, calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls, those without a raw text with the part of the completion that has their name and, behind it, their arguments
+    as they are; upstream parsers often keep no raw text."""
+    out, at = [], 0
+    for call in calls:
+        if not call.raw and call.name:
+            written = re.escape(call.name) + r"[^{}]{0,160}?" + re.escape(call["function"]["arguments"])
+            found = re.compile(written).search(text, at)
+            if found is not None:
+                at = found.end()
+                call = ToolCall(call.name, call["function"]["arguments"], id=call.id, raw=found.group(), status=call.status)
+        elif text.find(call.raw, at) >= 0:
+            at = text.index(call.raw, at) + len(call.raw)
+        out.append(call)
+    return out
 
 
 def _turn(calls: Sequence[ToolCall]) -> dict[str, Any]:
