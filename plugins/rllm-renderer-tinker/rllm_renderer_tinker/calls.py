@@ -39,6 +39,8 @@ HARMONY = re.compile(
     r"(?:<\|start\|>assistant)?(?:<\|channel\|>\w+)? to=functions\..*?(?=<\|call\|>|<\|start\|>|\Z)", re.DOTALL
 )
 
+MISTRAL = re.compile(r"\[TOOL_CALLS\].*?(?=\[TOOL_CALLS\]|\Z)", re.DOTALL)
+
 BROKEN = frozenset(
     {
         ToolCallStatus.INVALID_JSON,
@@ -70,6 +72,8 @@ def blocks_in(text: str) -> list[Block]:
     for opening, closing in BLOCKS:
         if opening in text:
             return _between(text, opening, closing)
+    if "[TOOL_CALLS]" in text:
+        return [Block(m.start(), m.group(), closed=m.group().rstrip().endswith("}")) for m in MISTRAL.finditer(text)]
     if "to=functions." in text:
         return [Block(m.start(), m.group(), closed="<|message|>" in m.group()) for m in HARMONY.finditer(text)]
     return []
