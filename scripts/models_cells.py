@@ -55,7 +55,8 @@ class Table:
                 if each.outcome == outcome:
                     by_reason.setdefault(each.why, []).append(each.what)
             notes = [self._note(outcome, sorted(set(what)), why) for why, what in by_reason.items()] if outcome != EQUAL else []
-            cells.append(" ".join([f"{counts[outcome]} {outcome}", *notes]))
+            word = "differ" if outcome == DIFFERS and counts[outcome] > 1 else outcome
+            cells.append(" ".join([f"{counts[outcome]} {word}", *notes]))
         return ", ".join(cells)
 
     def _note(self, outcome: str, what: list[str], why: str) -> str:

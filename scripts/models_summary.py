@@ -1,4 +1,4 @@
-"""The summary of docs/models.md: each model, the backend that serves it where all are installed, and how well.
+"""The summary of docs/models.md: each model, what resolve takes where all plugins are installed, and how well.
 
 ``python scripts/models_summary.py FILE...`` reads the rows that the table scripts write with ``--rows``. A row has a model and
 any of ``prompts``, ``bridges``, ``parse`` and ``SFT``; with a backend it counts for that backend's models alone.
@@ -18,7 +18,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "sup
 
 import real_tokenizers
 
-from rllm_renderer_core import select_backend
+from rllm_renderer_core import resolve
 
 COLUMNS = ("prompts", "bridges", "parse", "SFT")
 
@@ -29,9 +29,11 @@ def main() -> None:
     print(f"| model | best backend | {' | '.join(COLUMNS)} |")
     print("|---|---|" + "---|" * len(COLUMNS))
     for model in real_tokenizers.MODELS:
-        chosen = select_backend(model)
+        if real_tokenizers.missing(model):
+            continue
+        chosen = resolve(model, real_tokenizers.load(model)).resolution
         cells = [cell(rows, model, chosen.backend, chosen.renderer, column) for column in COLUMNS]
-        print(f"| {model} | {chosen.backend}:{chosen.renderer} | {' | '.join(cells)} |")
+        print(f"| {model} | {chosen.backend}:{chosen.renderer} | {' | '.join(cells)} |", flush=True)
 
 
 def cell(rows: list[dict[str, str]], model: str, backend: str, renderer: str, column: str) -> str:
