@@ -55,10 +55,10 @@ class Decoder:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)) if ids else ""
 
     def atoms(self, ids: Sequence[int]) -> list[Atom]:
-        """The pieces of :meth:`text`, in order; together they are that text.
+        """The pieces of ``text``, in order; together they are that text.
 
         Raises:
-            Exception: As :meth:`text`.
+            Exception: As ``text``.
         """
         out: list[Atom] = []
         at = run = 0

@@ -106,7 +106,7 @@ class LiteralTokenizer:
         return out
 
     def apply_chat_template(self, conversation: Any, *args: Any, tokenize: bool = True, **kwargs: Any) -> Any:
-        """As the tokenizer's; where the rendered text holds guards, its ids as of :meth:`encode`."""
+        """As the tokenizer's; where the rendered text holds guards, its ids as of ``encode``."""
         if not tokenize:
             return self.real.apply_chat_template(conversation, *args, tokenize=False, **kwargs)
         wanted_dict = kwargs.pop("return_dict", True)

@@ -137,7 +137,7 @@ class LearnedParser:
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        """Sampled ids, parsed; see :class:`Renderer`. Tools are in normal form. Never raises.
+        """Sampled ids, parsed; see ``Renderer``. Tools are in normal form. Never raises.
 
         Without ``prompt_ids`` the prompt is taken to end as the renderer's own generation prompt does.
         """

@@ -25,7 +25,7 @@ class ChatTemplateRenderer(SeamedRenderer):
     """A tokenizer's ``apply_chat_template`` behind the protocol.
 
     Attribution is ``None``: a template doesn't tell which message a token belongs to. Completions are parsed by what the
-    template shows, as far as round trips prove it (see :class:`LearnedParser`).
+    template shows, as far as round trips prove it (see ``LearnedParser``).
     """
 
     takes_views = True
@@ -73,7 +73,7 @@ class ChatTemplateRenderer(SeamedRenderer):
 
     @property
     def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
-        """See :class:`~rllm_renderer_core.Renderer`: as the template shows them, not as the vocabulary has them."""
+        """See ``Renderer``: as the template shows them, not as the vocabulary has them."""
         return self.parser.reasoning_ids
 
     @property

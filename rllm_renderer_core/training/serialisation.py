@@ -49,7 +49,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
 
 
 def read_into(rollout: RolloutState, data: Mapping[str, Any]) -> None:
-    """Fill a new rollout with what :func:`as_dict` wrote; errors as ``Rollout.from_dict``."""
+    """Fill a new rollout with what ``as_dict`` wrote; errors as ``Rollout.from_dict``."""
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
         schema = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
         raise RolloutError(f"a rollout of schema {schema!r} can't be read, this is schema {SCHEMA}", fix="write it again")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RolloutState:
-    """Plain state without I/O; see :class:`~rllm_renderer_core.training.rollout.Rollout`."""
+    """Plain state without I/O; see ``Rollout``."""
 
     def __init__(self, renderer: ResolvedRenderer) -> None:
         self._renderer: ResolvedRenderer | None = renderer
@@ -117,7 +117,7 @@ class RolloutState:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], renderer: ResolvedRenderer) -> Self:
-        """The rollout that :meth:`to_dict` wrote.
+        """The rollout that ``to_dict`` wrote.
 
         Raises:
             RolloutError: The data isn't a rollout, or was made with another renderer.

@@ -49,7 +49,7 @@ def supervised(
             out and lists it in the result's ``skipped``.
 
     Returns:
-        A list of :class:`SupervisedExample`; empty where nothing is to be trained.
+        A list of ``SupervisedExample``; empty where nothing is to be trained.
 
     Raises:
         UnreachableTurnError: A turn that the model can't say behind its prompt, with its index and both texts.

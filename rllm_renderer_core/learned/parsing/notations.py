@@ -1,7 +1,7 @@
 """The notations in which formats write a call's arguments as one object. A reader takes a text and where the object starts.
 
 It returns the arguments and where they end: JSON as the very text that was written, any other notation as a mapping. It raises
-:class:`Unreadable` where no object stands there.
+``Unreadable`` where no object stands there.
 """
 
 from __future__ import annotations

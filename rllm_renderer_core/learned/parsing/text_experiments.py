@@ -13,7 +13,7 @@ from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes
 from .turn_format import TurnFormat
 
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking", "parts", "inline")
-"""Where templates take reasoning from, by :class:`Form`."""
+"""Where templates take reasoning from, by ``Form``."""
 _TAG = re.compile(r"<\W?\w+\W?>|\[\w+\]")
 _USER_TURN = {"role": "user", "content": USER}
 

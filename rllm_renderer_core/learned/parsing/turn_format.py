@@ -33,7 +33,7 @@ class Turn:
 
 @dataclass
 class TurnFormat:
-    """The literals of a turn. Text is as :class:`IdText` shows it.
+    """The literals of a turn. Text is as ``IdText`` shows it.
 
     Attributes:
         stops: The characters of stops.
@@ -78,7 +78,7 @@ class TurnFormat:
         """A completion, parsed.
 
         Args:
-            text: As :class:`IdText` shows it.
+            text: As ``IdText`` shows it.
             opened: Whether the prompt ends inside reasoning.
             tools: Declarations in normal form, ``None`` where none are known.
             special: Characters of control ids that never are part of a text.
