@@ -85,7 +85,7 @@ def checked_bridge(
     Args:
         out: What the backend returned.
         prompt: The previous prompt.
-        given: What the backend got as the previous prompt: where ``out`` is a ``BridgedTokens`` over that very object,
+        given: What the backend got as the previous prompt: where ``out`` is a :class:`BridgedTokens` over that very object,
             its ids start with it by construction, and nothing of it is copied or compared.
         sampled: The completion.
         backend: The backend's name.

@@ -1,10 +1,10 @@
 """The seam: a bridge for any renderer, learned by experiment instead of known by format.
 
-A bridge has to append to P + C what the model's format puts between the end of an assistant turn and the next opener. This
-module needs only a function that renders messages to prompt ids. It renders a probe conversation with the new messages behind
-it, twice, with different text in the assistant's turn: the longest common suffix starts where that text stops mattering. It
-renders once more with the new messages altered: the common prefix ends where they start mattering. In that gap lies the
-close of the assistant's turn. What follows the close is what follows P + C::
+A bridge has to append to the prompt P and its completion C what the format puts between the end of an assistant turn and the
+next opener. This module needs only a function that renders messages to prompt ids. It renders a probe conversation with the
+new messages behind it, twice, with different text in the assistant's turn: the longest common suffix starts where that text
+stops mattering. It renders once more with the new messages altered: the common prefix ends where they start mattering. In
+that gap lies the close of the assistant's turn. What follows the close is what follows P + C::
 
     system s · user ping · assistant alpha1 <close> \\n <opener of user> new message <end> <opener of assistant>
                                            |---------- gap ------------|
@@ -77,7 +77,7 @@ class SeamBridge:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens:
-        """P + C, the close where none was sampled, and the tail. Arguments as in ``Renderer``, in normal form.
+        """Prompt, completion, the close where none was sampled, and the tail. Arguments as in ``Renderer``, in normal form.
 
         Raises:
             BridgeDeclined: With the reason, where the tail can't be proven.
@@ -136,7 +136,7 @@ class SeamBridge:
     # From the seam to the delta
 
     def _continue(self, sampled: list[int], seam: Seam, *, results: bool) -> list[int]:
-        """The ids to append to P + C, given what C ends with."""
+        """The ids to append to prompt and completion, given what the completion ends with."""
         at = next((index for index, token in enumerate(sampled) if token in self._stops), None)
         if at is None and sampled and sampled[-1] == seam.close:
             at = len(sampled) - 1
