@@ -42,11 +42,18 @@ def run(source: str, *front: pathlib.Path, hide: bool = False, **environment: st
         source: Runs behind ``PREAMBLE``.
         front: Folders at the start of the path.
         hide: Whether there is no package ``training``, whatever is installed.
-        environment: Further variables.
+        environment: Further variables. The backend tml, which serves some of the same models, is switched off unless they say
+            otherwise.
     """
     code = ('import sys; sys.modules["training"] = None\n' if hide else "") + PREAMBLE + source
     path = [*map(str, front), *filter(None, sys.path)]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "HF_HUB_OFFLINE": "1", **environment}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path),
+        "HF_HUB_OFFLINE": "1",
+        "RLLM_RENDERER_DISABLED": "tml",
+        **environment,
+    }
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=env, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
