@@ -20,6 +20,7 @@ COMMANDS = {
     "plugins": "plugins",
     "explain": "explain",
     "render": "render",
+    "sft": "sft",
     "pin": "pin",
     "check": "check",
     "verify": "verify",

