@@ -11,6 +11,7 @@ from ..errors import BridgeDeclined
 from ..plugin import TEMPLATE_BACKEND
 from ..types import Message, ParsedResponse, RenderedTokens
 from ..vocabulary import control_ids, eos_ids
+from .attribution import Attribution
 from .call_form import TOOL
 from .parser import LearnedParser
 from .seam import SeamBridge
@@ -24,8 +25,8 @@ NO_BRIDGE = "template_bridge=False declines every bridge over a chat template"
 class ChatTemplateRenderer(SeamedRenderer):
     """A tokenizer's ``apply_chat_template`` behind the protocol.
 
-    Attribution is ``None``: a template doesn't tell which message a token belongs to. Completions are parsed by what the
-    template shows, as far as round trips prove it (see ``LearnedParser``).
+    Attribution is learned by renders, ``None`` where they don't prove it (see ``Attribution``). Completions are parsed by
+    what the template shows, as far as round trips prove it (see ``LearnedParser``).
     """
 
     takes_views = True
@@ -36,6 +37,16 @@ class ChatTemplateRenderer(SeamedRenderer):
         self._variables = variables
         self._template = ChatTemplate(tokenizer, variables)
         self._bridge = bridge
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RenderedTokens:
+        refuse_media(messages, TEMPLATE_BACKEND)
+        return self._attribution.render(messages, tools, add_generation_prompt=add_generation_prompt)
+
+    @cached_property
+    def _attribution(self) -> Attribution:
+        return Attribution(lambda messages, tools, opener: self._template.ids(messages, tools, opener=opener), self._stop_ids)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
