@@ -119,10 +119,9 @@ def _turn(calls: Sequence[ToolCall]) -> dict[str, Any]:
 def _header(call: ToolCall, arguments: str) -> str | None:
     """What of the raw text isn't name, id and arguments, where the arguments stand in it as they are; else ``None``."""
     raw = call.raw
-    if arguments != "{}" or "{}" in raw:
-        if raw.count(arguments) != 1 or not arguments.startswith("{"):
-            return None
-        raw = raw.replace(arguments, "")
+    if raw.count(arguments) != 1 or not arguments.startswith("{"):
+        return None
+    raw = raw.replace(arguments, "")
     if call.id:
         raw = raw.replace(call.id, "", 1)
     if call.name in raw:

@@ -9,8 +9,9 @@ import pytest
 import shapes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rllm_renderer_prime.arguments import json_text_in, read, untyped
+from rllm_renderer_prime.arguments import json_text_in, untyped
 
+from rllm_renderer_core.contract.arguments import Schema
 from rllm_renderer_core.types import Termination, ToolCallStatus
 
 Prime = Callable[..., Any]
@@ -242,7 +243,7 @@ def test_json_that_is_nested_too_deep_is_no_crash(prime: Prime, tokenizer_of: To
     ],
 )
 def test_reading_under_a_schema(text: str, schema: Any, value: Any, fits: bool) -> None:
-    assert read(text, schema) == (value, fits)
+    assert Schema(schema).typed(text) == (value, fits)
 
 
 def test_declarations_are_not_changed() -> None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rllm_renderer_core.contract.arguments import Schema
+
 WRITTEN = (
     r"<parameter={key}>\n?(.*?)\n?</parameter>",
     r'<parameter name="{key}">(.*?)</parameter>',
@@ -41,65 +43,15 @@ def typed_arguments(
     for tool in tools or ():
         if tool["function"]["name"] == name:
             declared = _properties(tool["function"])
+    schema = Schema.of_tool(tools, name)
     out: dict[str, Any] = {}
     fits = True
     for key, value in arguments.items():
         if key in declared and isinstance(value, str):
-            value, one = read(_unstripped(key, value, raw), declared[key])
+            value, one = schema.member(key).typed(_unstripped(key, value, raw))
             fits = fits and one
         out[key] = value
     return out, fits
-
-
-def read(text: str, schema: Any) -> tuple[Any, bool]:
-    """The value of ``text`` under a JSON schema, and whether it has one of the declared types.
-
-    Text is text where a string is declared, digits and brackets included; booleans count in any case, as models write Python's.
-    """
-    types = _types(schema)
-    bare = text.strip()
-    if types == {"string"} or (types == {"string", "null"} and bare != "null"):
-        return text, True
-    if "boolean" in types and bare.lower() in ("true", "false"):
-        return bare.lower() == "true", True
-    try:
-        value = json.loads(bare)
-    except (ValueError, RecursionError):
-        return text, not types or "string" in types
-    if not types or any(_is(value, each) for each in types):
-        return value, True
-    return text, "string" in types
-
-
-def _types(schema: Any) -> set[str]:
-    """Names of the JSON types that a schema allows; empty where it doesn't say."""
-    if not isinstance(schema, Mapping):
-        return set()
-    declared = schema.get("type")
-    if isinstance(declared, str):
-        return {declared, "null"} if schema.get("nullable") is True else {declared}
-    if isinstance(declared, Sequence):
-        return {each for each in declared if isinstance(each, str)}
-    branches = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(branches, Sequence) and branches:
-        found = [_types(branch) for branch in branches]
-        return set().union(*found) if all(found) else set()
-    values = schema.get("enum")
-    if isinstance(values, Sequence) and values and all(isinstance(value, str) for value in values):
-        return {"string"}
-    return set()
-
-
-def _is(value: Any, kind: str) -> bool:
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if kind == "integer":
-        return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
-    if kind == "number":
-        return not isinstance(value, bool) and isinstance(value, (int, float))
-    if kind == "null":
-        return value is None
-    return isinstance(value, {"string": str, "array": list, "object": dict}.get(kind, ()))
 
 
 def _unstripped(key: str, value: str, raw: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rllm_renderer_core.contract.arguments import Schema
 from rllm_renderer_core.types import ToolCall, ToolCallStatus
 
 BLOCKS = (
@@ -157,9 +158,10 @@ def _parsed(call: Any, raw: str, tools: Sequence[Mapping[str, Any]] | None) -> T
     if given is not None:
         values = json.loads(arguments)
         properties = (declared.get(name, {}).get("parameters") or {}).get("properties") or {}
+        schema = Schema.of_tool(tools, name)
         for key, text in given:
             if key in properties:
-                values[key], fits = typed(text, properties[key])
+                values[key], fits = schema.member(key).typed(text)
                 status = status if fits or status is not ToolCallStatus.OK else ToolCallStatus.INVALID_ARGUMENT
         arguments = json.dumps(values, ensure_ascii=False)
     else:
@@ -188,39 +190,3 @@ def _verbatim(raw: str, arguments: str) -> str:
         return raw[match.end() : end] if value == json.loads(arguments) else arguments
     except (ValueError, RecursionError):
         return arguments
-
-
-def typed(text: str, schema: Any) -> tuple[Any, bool]:
-    """An argument's text as a value of its declared type, and whether it is one; what isn't stays text.
-
-    Text is declared text only where nothing else is allowed. Booleans count in any case: templates of this kind print Python's.
-    """
-    kinds = schema.get("type") if isinstance(schema, Mapping) else None
-    kinds = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
-    if kinds == ["string"] or (not kinds and isinstance(schema, Mapping) and "enum" in schema and text in schema["enum"]):
-        return text, True
-    lowered = text.strip().lower()
-    if "boolean" in kinds and lowered in ("true", "false"):
-        return lowered == "true", True
-    if "null" in kinds and lowered in ("null", "none"):
-        return None, True
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text, not kinds or "string" in kinds
-    if not kinds or any(_is(value, kind) for kind in kinds):
-        return value, True
-    return text, "string" in kinds
-
-
-def _is(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    whole = isinstance(value, float) and value.is_integer()
-    return {
-        "integer": isinstance(value, int) or whole,
-        "number": isinstance(value, (int, float)),
-        "object": isinstance(value, dict),
-        "array": isinstance(value, list),
-        "null": value is None,
-    }.get(kind, False)
