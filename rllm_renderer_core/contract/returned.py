@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import ContractError, TokenIdError
 from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
-from .ids import IdsView, as_ids
+from .ids import IdsView, are_ids, as_ids
 
 
 def checked_ids(out: Any, backend: str, what: str) -> list[int]:
@@ -115,17 +115,17 @@ def checked_bridge(
 
 
 def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend: str) -> tuple[list[int], list[int]]:
-    """P + C as a new list, and what is behind; the history is copied once and compared once."""
+    """The prompt and completion in the backend's own list, and what is behind; the history is compared once, not copied."""
     ids = out.token_ids
     if not isinstance(ids, list):  # an array, or nothing that could be compared
         out.token_ids = ids = checked_ids(ids, backend, "bridge_to_next_turn: token_ids")
     _check_lengths(out, backend)
     behind = ids[len(prompt) :]
     del ids[len(prompt) :]
-    whole = prompt.to_list()  # what compares equal may still be True for 1: the ids that came in are kept
-    if ids != whole or behind[: len(sampled)] != sampled:
+    if not prompt.equals(ids) or behind[: len(sampled)] != sampled:
         ids.extend(behind)
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with the prompt and completion")
+    whole = ids if are_ids(ids) else prompt.to_list()  # what compares equal may still be True for 1
     whole.extend(sampled)
     return whole, behind[len(sampled) :]
 
