@@ -56,6 +56,13 @@ def test_models_that_have_a_renderer_keep_it(model, monkeypatch):
     assert with_tml.backend == without.backend or without.backend == "chat-template"
 
 
+@pytest.mark.parametrize("family", [family for family in FAMILIES if not family.compared], ids=lambda each: each.name)
+def test_what_was_never_compared_is_taken_only_by_its_own_name(family):
+    for model in family.models:
+        assert core.select_backend(model).backend != "tml"
+    assert core.select_backend(family.models[0], renderer=family.name).backend == "tml"
+
+
 def test_options_that_upstream_lacks_are_refused():
     tokenizer = oracle.tokenizer("Qwen/Qwen3-4B-Instruct-2507")
     for options in ({"thinking": False}, {"chat_template_kwargs": {"reasoning_effort": "low"}}):

@@ -33,6 +33,11 @@ class TmlBackend(Backend):
         for package, distribution in (("tml_renderers", UPSTREAM), ("torch", "torch")):
             if importlib.util.find_spec(package) is None:
                 return Unavailable(f"{distribution} isn't installed", f"pip install {distribution}")
+        if not named and not family.compared:
+            return Unavailable(
+                f"tml_renderers has {family.upstream}, whose ids were never compared with the model's official template here",
+                f"renderer={family.name!r} takes it all the same; resolve then compares it with the tokenizer's chat template",
+            )
         if named:
             return _coverage(query, family, Match.NAMED, "named by the user")
         return _coverage(query, family, Match.EXACT, f"rendered by tml_renderers' {family.upstream}")

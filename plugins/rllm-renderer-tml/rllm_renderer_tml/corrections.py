@@ -1,7 +1,6 @@
 """Where upstream's render differs from the official template, and what is changed before upstream sees the messages.
 
-One table, a row a difference, used in render and bridge alike. ``tests/tml/test_corrections.py`` shows for each row whether the
-ids would equal the template without it, and that they do with it.
+One table, a row a difference, used in render and bridge alike. That the ids are the template's with it, ``tests/tml`` shows.
 """
 
 from __future__ import annotations

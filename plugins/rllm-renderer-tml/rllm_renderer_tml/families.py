@@ -26,6 +26,8 @@ class Family:
             it returns ``None`` for a value that upstream doesn't have.
         dated: The constructor argument that takes a date, where the prompt holds one.
         vocabulary: The class of upstream's tokenizer, where the constructor wants one.
+        compared: Whether its ids were compared with an official template or encoder. Where they weren't, it isn't taken by a
+            model's name, only where the user names the renderer.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Family:
     variables: Mapping[str, Callable[[Any], Arguments | None]] = field(default_factory=dict)
     dated: str | None = None
     vocabulary: str | None = None
+    compared: bool = True
 
     @property
     def upstream(self) -> str:
@@ -102,7 +105,7 @@ FAMILIES: tuple[Family, ...] = (
         variables={"reasoning_effort": _one_of("reasoning_effort", "low", "medium", "xhigh")},
     ),
     Family("DeepSeekV3", _hub("deepseek-ai", "DeepSeek-V3")),
-    Family("DeepSeekR1", _hub("deepseek-ai", "DeepSeek-R1")),
+    Family("DeepSeekR1", _hub("deepseek-ai", "DeepSeek-R1"), compared=False),
     Family(
         "DeepSeekV31",
         _hub("deepseek-ai", "DeepSeek-V3.1"),
@@ -122,6 +125,7 @@ FAMILIES: tuple[Family, ...] = (
         switch="thinking",
         thinking=_V4_SWITCH,
         variables={"reasoning_effort": _one_of("reasoning_effort", "low", "high", "max", *range(1, 101))},
+        compared=False,
     ),
     Family(
         "Glm52",
@@ -132,13 +136,15 @@ FAMILIES: tuple[Family, ...] = (
         "Glm53",
         _hub("zai-org", "GLM-5.3"),
         variables={"reasoning_effort": _one_of("reasoning_effort", "low", "high", "max"), "clear_thinking": _CLEAR},
+        compared=False,
     ),
     Family(
         "Glm53Flash",
         _hub("zai-org", "GLM-5.3-Flash"),
         variables={"reasoning_effort": _one_of("reasoning_effort", "low", "high", "max"), "clear_thinking": _CLEAR},
+        compared=False,
     ),
-    Family("KimiK2", _hub("moonshotai", "Kimi-K2-Thinking")),
+    Family("KimiK2", _hub("moonshotai", "Kimi-K2-Thinking"), compared=False),
     Family(
         "KimiK25",
         _hub("moonshotai", "Kimi-K2.5", "Kimi-K2.6"),
@@ -169,6 +175,7 @@ FAMILIES: tuple[Family, ...] = (
         _hub("thinkingmachines", "Inkling", "Inkling-Small"),
         variables={"reasoning_effort": _effort},
         vocabulary="O200kBaseChatTokenizer",
+        compared=False,
     ),
 )
 
