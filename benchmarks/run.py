@@ -155,6 +155,21 @@ def seam(table: Table, tokenizer: Any, repeat: int, **options: Any) -> None:
         table.add(f"full re-render, {label}, against the seam bridge", full, a, full / a, "at least 40x at 80k", kept=kept)
 
 
+def literal(table: Table, tokenizer: Any, repeat: int) -> None:
+    """``marker_text="literal"`` on text that spells no control token."""
+    for backend in ("prime", "chat-template"):
+        plain, guarded = (resolve(MODEL, tokenizer, backend=backend, marker_text=mode) for mode in ("allow", "literal"))
+        for size in SIZES:
+            history, _, _ = conversation(tokenizer, size)
+            a, b = versus(
+                lambda h=history: guarded.render_ids(h, add_generation_prompt=True),  # noqa: B023
+                lambda h=history: plain.render_ids(h, add_generation_prompt=True),  # noqa: B023
+                repeat,
+            )
+            what = f"{backend} render_ids with literal text, {size:,} words, against without"
+            table.add(what, a, b, a / b, "at most 1.05x", kept=a <= 1.05 * b)
+
+
 def _copy(prompt: list[int], sampled: list[int]) -> bool:
     """What any bridge has to do with the ids: copy them in, join them, check them, and mark them."""
     joined = list(prompt) + list(sampled)
@@ -171,6 +186,7 @@ def main() -> None:
     tokenizer = real_tokenizers.load(MODEL)
     prime(table, tokenizer, repeat)
     seam(table, tokenizer, repeat, backend="chat-template")
+    literal(table, tokenizer, repeat)
     try:
         seam(table, tokenizer, repeat, backend="tinker", renderer="qwen3", parity="off")
     except Exception as error:  # not installed here: the row is left out, and says so

@@ -120,6 +120,8 @@ class Backend:
             Any other that the user sets is refused by the core with an ``OptionError``.
         spellings: Which of rLLM's spellings address it: ``renderer_family``, ``renderer_name``.
         upstream: Distributions that it wraps; their versions are part of a ``Resolution``.
+        own_vocabulary: Names of renderers that tokenize with a vocabulary of their own, not with ``query.tokenizer``; ``"*"``
+            for all. ``marker_text="literal"`` is refused for them. For information; ``resolve`` finds out by itself.
     """
 
     name: ClassVar[str]
@@ -127,6 +129,7 @@ class Backend:
     options: ClassVar[frozenset[str]] = frozenset()
     spellings: ClassVar[frozenset[str]] = frozenset()
     upstream: ClassVar[tuple[str, ...]] = ()
+    own_vocabulary: ClassVar[frozenset[str]] = frozenset()
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         """The coverage predicate: cheap, without a tokenizer, by exact or anchored names, never by substring."""

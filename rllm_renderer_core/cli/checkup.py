@@ -43,6 +43,8 @@ class CheckUp:
     upstream: dict[str, dict[str, str]]
     """Name of a plugin to the versions of what its backends wrap."""
     findings: list[Finding] = field(default_factory=list)
+    literal_text: dict[str, str] = field(default_factory=dict)
+    """Name of a backend to whether it can have ``marker_text="literal"``: ``"yes"``, ``"no"``, or which renderers can't."""
 
     @property
     def problems(self) -> list[Finding]:
@@ -58,6 +60,7 @@ def examine(*, imports: bool = True) -> CheckUp:
     states = plugins(check=True)
     upstream = _upstream()
     out = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
+    out.literal_text = _literal_text()
     installed = _distributions({name for versions in upstream.values() for name in versions})
     out.findings += _core_metadata()
     out.findings += unreadable()
@@ -84,6 +87,16 @@ def _upstream() -> dict[str, dict[str, str]]:
         load(plugin)
         names = [name for backend in plugin.backends for name in backend.upstream]
         out[plugin.name] = {name: _version(name) for name in dict.fromkeys(names)}
+    return out
+
+
+def _literal_text() -> dict[str, str]:
+    out: dict[str, str] = {}
+    for plugin in find():
+        load(plugin)
+        for backend in plugin.backends:
+            own = sorted(backend.own_vocabulary)
+            out[backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
     return out
 
 

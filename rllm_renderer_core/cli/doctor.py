@@ -43,6 +43,9 @@ def command(no_imports: bool, as_json: bool) -> None:
             ),
             table(("plugin", "state", "distribution", "wraps"), rows) if rows else Text("no plugin installed", "yellow"),
         ]
+        if checked.literal_text:
+            able = ", ".join(name if can == "yes" else f"{name} ({can})" for name, can in checked.literal_text.items())
+            page.append(Text(f"marker_text='literal': {able}; proven when a renderer is resolved", "dim"))
         for each in checked.findings:
             kind = ("problem", "bold red") if each.problem else ("note", "yellow")
             page.append(Text.assemble(kind, f": {each.what}", ("\n  fix: " + each.fix if each.fix else "", "bold")))
