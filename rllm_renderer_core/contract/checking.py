@@ -14,11 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
-from ..vocabulary import control_ids
+from ..vocabulary import control_ids, reasoning_ids
 from .accounting import Unaccounted, account, raw_spans
 from .arguments import json_status
 from .decoding import Atom, Decoder
 from .rewriting import QUESTION, Rewriter, located
+from .second_close import kept_whole, with_second_closes
 
 
 class ParseCheck:
@@ -46,24 +47,48 @@ class ParseCheck:
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of a completion up to its stop; empty where an id has none."""
-        at = next((index for index, token in enumerate(ids) if token in self._stops), len(ids))
         try:
-            return self._decoder.text(ids[:at])
+            return self._decoder.text(self._before_stop(ids))
         except Exception:
             return ""
 
-    def checked(self, ids: list[int], out: ParsedResponse) -> ParsedResponse:
-        """What the backend returned, with the status that follows from the check."""
+    def _before_stop(self, ids: Sequence[int]) -> Sequence[int]:
+        return ids[: next((index for index, token in enumerate(ids) if token in self._stops), len(ids))]
+
+    def checked(
+        self, ids: list[int], out: ParsedResponse, prompt_ids: Sequence[int] | None = None, *, ended: bool = False
+    ) -> ParsedResponse:
+        """What the backend returned, with the status that follows from the check.
+
+        Args:
+            ids: The completion.
+            out: What the backend made of it.
+            prompt_ids: What it was sampled behind, which may have closed the reasoning already.
+            ended: Whether a stop that isn't the format's stood behind the ids.
+        """
         try:
             atoms = self._decoder.atoms(ids)
         except Exception:
             return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
         out = self._rewritten(out, "".join(atom.text for atom in atoms))
+        atoms = self._without_stop_strings(atoms)
+        closed = out.reasoning_content is None and self._closes(prompt_ids or ())
+        marked = with_second_closes(atoms, self._reasoning, closed=closed)
+        twice = marked != atoms and not out.tool_calls
+        if twice and (out.termination is Termination.STOP or ended):
+            out = replace(out, termination=Termination.MALFORMED)
         try:
-            account(self._without_stop_strings(atoms), out, self._frame)
+            account(marked, out, self._frame)
         except Unaccounted as reason:
+            if twice:
+                return kept_whole(self._decoder.atoms(self._before_stop(ids)), out, self._reasoning, closed=closed)
             return self._lossy(out, str(reason))
         return out
+
+    def _closes(self, prompt_ids: Sequence[int]) -> bool:
+        """Whether a prompt's last control token closes the reasoning."""
+        last = next((token for token in reversed(prompt_ids) if token in self._control), None)
+        return last is not None and self._reasoning_ids[1:] == (last,)
 
     def _rewritten(self, out: ParsedResponse, text: str) -> ParsedResponse:
         """The calls that aren't what was sampled lose their OK."""
@@ -92,8 +117,21 @@ class ParseCheck:
         return replace(out, tool_calls=calls, termination=termination, lossless=False, loss=loss)
 
     @cached_property
+    def _control(self) -> frozenset[int]:
+        return frozenset(control_ids(self._tokenizer)) | self._stops
+
+    @cached_property
     def _decoder(self) -> Decoder:
-        return Decoder(self._tokenizer, control_ids(self._tokenizer) | self._stops)
+        return Decoder(self._tokenizer, self._control)
+
+    @cached_property
+    def _reasoning(self) -> tuple[str, ...]:
+        """The texts that open and close reasoning, where each is one token."""
+        return tuple(self._decoder.text([token]) for token in self._reasoning_ids)
+
+    @cached_property
+    def _reasoning_ids(self) -> tuple[int, ...]:
+        return reasoning_ids(self._tokenizer)
 
     def _without_stop_strings(self, atoms: list[Atom]) -> list[Atom]:
         """Formats whose stop is a text: what ends with it, without it."""

@@ -52,10 +52,16 @@ class ParseGuard:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
         if not self.more_stops.isdisjoint(ids):
             return self._ended(ids, tools, prompt_ids)
+        return self._parsed(ids, tools, prompt_ids)
+
+    def _parsed(
+        self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None, *, ended: bool = False
+    ) -> ParsedResponse:
         out = self.parse_native(ids, tools, prompt_ids)
         if self._check is not None and out.lossless:
             with self._lock:
-                out = self._check.checked(ids, out)
+                prompt = self.opener if prompt_ids is None else prompt_ids
+                out = self._check.checked(ids, out, prompt, ended=ended)
         calls = [
             call if call.id is not None else changed(call, id=_generated_id(ids, at)) for at, call in enumerate(out.tool_calls)
         ]
@@ -64,7 +70,7 @@ class ParseGuard:
     def _ended(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion that the tokenizer's end of sequence ends, which upstream would take for content: parsed without it."""
         at = next(index for index, token in enumerate(ids) if token in self.more_stops)
-        out = self.parse(ids[:at], tools, prompt_ids)
+        out = self._parsed(ids[:at], tools, prompt_ids, ended=True)
         if at < len(ids) - 1:
             return replace(out, termination=Termination.MALFORMED, lossless=False, loss="ids follow the end of sequence")
         whole = out.reasoning_complete and all(call.status is ToolCallStatus.OK for call in out.tool_calls)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rllm_renderer_tinker.renderer import TinkerRenderer
 
 from rllm_renderer_core.contract.pairing import results_in
-from rllm_renderer_core.types import Message, RenderedTokens, ToolCallStatus
+from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens, ToolCallStatus
 
 _RESPONSE = ("<|tool_response>", "<tool_response|>")
 _QUOTE = '<|"|>'
 _THOUGHT = "<|channel>"
+_LABEL = "thought\n"
 _KEY = re.compile(r"[^:{}\[\],]*")
 _WORDS = {"true": True, "false": False, "null": None, "None": None}
 
@@ -98,6 +100,16 @@ class Gemma4Renderer(TinkerRenderer):
             for at in range(first, end + 1):
                 indices[at], mask[at] = index, False
         return RenderedTokens(out.token_ids, indices, mask, out.multi_modal_data)
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
+    ) -> ParsedResponse:
+        """As the adapter's, the reasoning without its channel's name, which the next render writes again."""
+        out = super().parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+        thought = out.reasoning_content or ""
+        if not thought.startswith(_LABEL):
+            return out
+        return replace(out, reasoning_content=thought.removeprefix(_LABEL).removesuffix("\n") or None)
 
     def bridge_to_next_turn(
         self,

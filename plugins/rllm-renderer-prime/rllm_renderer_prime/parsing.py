@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
+from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 
 from .arguments import json_text_in, typed_arguments, untyped
 from .families import Variant, family_of
@@ -34,6 +35,8 @@ class Parser:
         self._tokenizer = tokenizer
         self._text_arguments = family_of(variant.family).text_arguments
         self._stops = stops
+        self._pair = reasoning_ids(tokenizer)
+        self._control = control_ids(tokenizer)
         self._closing: Ids = []
         if family_of(variant.family).calls_end_reasoning and variant.thinking is not False:
             self._closing = encode("</think>")
@@ -50,6 +53,10 @@ class Parser:
             fed = self._with_header(ids, prompt)
             declared = untyped(tools) if self._text_arguments else tools
             parsed = self._upstream.parse_response(fed, tools=declared, prompt_ids=prompt)
+            if parsed.reasoning_complete is False and self._closed_by(prompt):
+                # Upstream goes by the end of its own prompt, not by what stands behind that.
+                parsed = self._upstream.parse_response([*self._pair[1:], *fed], tools=declared, prompt_ids=prompt)
+                parsed.reasoning_content = parsed.reasoning_content or None
             close = self._close_behind_a_call(ids, parsed)
             if close:
                 # The close is explicit: what was written before it is a sketch, and no call.
@@ -71,6 +78,11 @@ class Parser:
         else:
             termination = Termination.STOP
         return ParsedResponse(parsed.content or "", parsed.reasoning_content, calls, termination, complete)
+
+    def _closed_by(self, prompt: Ids | None) -> bool:
+        """Whether the last control token of a prompt closes the reasoning."""
+        last = next((token for token in reversed(prompt or ()) if token in self._control), None)
+        return last is not None and self._pair[1:] == (last,)
 
     def _close_behind_a_call(self, ids: Ids, parsed: Any) -> int:
         """Where the reasoning closes, if upstream took something inside it for a call; else 0."""

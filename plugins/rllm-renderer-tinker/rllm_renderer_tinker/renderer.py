@@ -17,7 +17,7 @@ from rllm_renderer_core.learned.template_parser import learned_parser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids, special_ids
 
-from .calls import BROKEN
+from .calls import BROKEN, blocks_in, calls_read
 from .conversion import ToolDeclarations, to_upstream
 from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
@@ -169,14 +169,16 @@ class TinkerRenderer:
         """A completion, parsed by upstream and completed where it gives up; never raises.
 
         Where upstream has no calls, and the tokenizer's chat template writes some, by what is learned from the template. Where
-        upstream gives up on calls that are whole, as before one that is cut off, by what is learned from its renders.
+        upstream gives up on calls, as before one that is cut off, or at a number of more digits than Python reads, by what is
+        learned from its renders, if that reads more of them.
         """
         if not self._shows_calls and self._of_template is not None:
             return self._of_template.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
         out = self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
-        if any(call.status in BROKEN for call in out.tool_calls) and self._of_renders is not None:
+        left = not out.tool_calls and bool(blocks_in(out.content))
+        if (left or any(call.status in BROKEN for call in out.tool_calls)) and self._of_renders is not None:
             learned = self._of_renders.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
-            return learned if len(learned.runnable) > len(out.runnable) else out
+            return learned if calls_read(learned) > calls_read(out) else out
         return out
 
     def get_stop_token_ids(self) -> list[int]:

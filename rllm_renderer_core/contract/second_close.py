@@ -1,0 +1,46 @@
+"""A completion that closes its reasoning twice: the second close is text, and so is what stands around it.
+
+``why</think>A </think> B`` has one reasoning and one content. Parsers cut at the last close, at the first, or at both, and lose
+or move ``A``. Here the second close counts as text that has to be somewhere, and where a backend has it nowhere, the completion
+is read as the first close says: ``why``, and ``A </think> B``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..types import ParsedResponse
+from .decoding import Atom
+
+
+def with_second_closes(atoms: list[Atom], reasoning: Sequence[str], *, closed: bool) -> list[Atom]:
+    """The pieces of a completion, where a close of reasoning that isn't open is text and no control token.
+
+    Args:
+        atoms: The pieces.
+        reasoning: The texts that open and close reasoning; empty where the format has none, and then nothing changes.
+        closed: Whether the prompt has closed the reasoning; else a first close needs no opening before it.
+    """
+    out = []
+    for atom in atoms:
+        if atom.control and atom.text in reasoning:
+            closes = atom.text == reasoning[1]
+            if closes and closed:
+                atom = Atom(atom.text, False, atom.start)
+            closed = closes
+        out.append(atom)
+    return out
+
+
+def kept_whole(atoms: Sequence[Atom], parsed: ParsedResponse, reasoning: Sequence[str], *, closed: bool) -> ParsedResponse:
+    """A completion without calls as its first close says: reasoning before it, all text behind it is content."""
+    text = "".join(atom.text for atom in atoms)
+    first = next(atom for atom in atoms if atom.control and atom.text == reasoning[1])
+    thought = None if closed else text[: first.start].strip().removeprefix(reasoning[0]).strip("\n")
+    return replace(
+        parsed,
+        content=text if closed else text[first.end :].lstrip("\n"),
+        reasoning_content=thought or None,
+        reasoning_complete=True,
+    )

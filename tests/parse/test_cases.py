@@ -1,0 +1,173 @@
+"""Faults from the field on the way back, each on every backend that has the model."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import real_tokenizers
+import shapes
+from parse_formats import DSML, FORMATS, GLM, M2, TOOLS, m2, renderer, v4, xml
+
+from rllm_renderer_core import Termination, resolve
+from rllm_renderer_core.errors import RendererError
+
+each_format = pytest.mark.parametrize(("backend", "model", "call"), FORMATS, ids=lambda each: getattr(each, "__name__", each))
+
+
+def parse(backend, model, text, *, tools=TOOLS, stop=True):
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    try:
+        resolved, tokenizer = renderer(backend, model)
+    except RendererError as error:
+        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+    ending = [tokenizer.eos_token_id] if stop else []
+    if stop and tokenizer.eos_token_id not in resolved.get_stop_token_ids():
+        ending = resolved.get_stop_token_ids()[:1]
+    return resolved.parse_response([*shapes.encode(tokenizer, text), *ending], tools=tools)
+
+
+def told(out):
+    """Whether nothing is lost in silence: no OK call, or the reason why some text isn't in the parse."""
+    return [(call.name, call.arguments) for call in out.runnable]
+
+
+@each_format
+def test_a_good_call_is_ok_and_lossless(backend, model, call):
+    out = parse(backend, model, f"why</think>{call(('path', '/tmp'), ('n', '7'))}")
+    assert told(out) == [("rm", {"path": "/tmp", "n": 7})]
+    assert (out.lossless, out.loss, out.termination) == (True, None, Termination.STOP)
+
+
+@each_format
+def test_case_75_a_number_beyond_json(backend, model, call):
+    (found,) = parse(backend, model, f"why</think>{call(('n', '1e400'))}").tool_calls
+    assert found.status != "ok"
+    assert "1e400" in found.raw
+
+
+@each_format
+def test_case_77_an_integer_of_4400_digits(backend, model, call):
+    out = parse(backend, model, f"why</think>{call(('i', '4' * 4400))}")
+    assert out.reasoning_content == "why"
+    assert told(out) == []
+    assert "4" * 4400 in out.tool_calls[0].raw
+
+
+@each_format
+def test_case_78_declared_string_and_number(backend, model, call):
+    assert told(parse(backend, model, f"why</think>{call(('path', '10001'))}")) == [("rm", {"path": "10001"})]
+    assert told(parse(backend, model, f"why</think>{call(('n', 'soon'))}")) == []
+
+
+@each_format
+def test_case_80_one_parameter_twice(backend, model, call):
+    assert told(parse(backend, model, f"why</think>{call(('path', '/a'), ('path', '/b'))}")) == []
+
+
+@each_format
+def test_case_15_a_boolean_or_null_as_python_prints_it(backend, model, call):
+    found = told(parse(backend, model, f"why</think>{call(('deep', 'false'))}"))
+    assert found == [("rm", {"deep": False})]
+    if call is xml:
+        assert told(parse(backend, model, f"why</think>{call(('deep', 'False'))}")) == [("rm", {"deep": False})]
+
+
+@each_format
+def test_cases_64_and_65_a_parameter_without_its_close(backend, model, call):
+    text = call(("path", "/tmp"), ("n", "7"))
+    for closing in ("</parameter>", "</arg_value>", f"</{DSML}parameter>"):
+        if closing in text:
+            at = text.index(closing)
+            for broken in (text[:at] + text[at + len(closing) :], text[:at] + text[at:].replace(closing, "")):
+                assert ("rm", {}) not in told(parse(backend, model, f"why</think>{broken}"))
+                assert told(parse(backend, model, f"why</think>{broken}")) in ([], [("rm", {"path": "/tmp", "n": 7})])
+
+
+@each_format
+def test_case_21_a_close_spelled_inside_a_value(backend, model, call):
+    for closing in ("</parameter>", "</tool_call>", "</function>", "</invoke>"):
+        value = f"a {closing} b"
+        assert told(parse(backend, model, f"why</think>{call(('path', value))}")) in ([], [("rm", {"path": value})])
+
+
+@each_format
+def test_case_83_a_tool_that_is_not_declared(backend, model, call):
+    other = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+    out = parse(backend, model, f"why</think>{call(('path', '/tmp'))}", tools=other)
+    assert [found.status for found in out.tool_calls] == ["unknown_tool"]
+    assert out.to_message()["tool_calls"]
+
+
+@each_format
+def test_case_66_a_second_close_of_the_reasoning_is_text(backend, model, call):
+    out = parse(backend, model, "why</think>A </think> B")
+    assert (out.reasoning_content, out.content.strip()) == ("why", "A </think> B")
+    assert (out.termination, out.lossless) == (Termination.MALFORMED, True)
+
+
+@each_format
+def test_a_cut_second_call_leaves_the_first(backend, model, call, request):
+    if (backend, model) == ("prime", M2):
+        reason = "prime-rl reads no call of a MiniMax-M2 block that is cut off: both calls come back as attempts that aren't OK"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    text = call(("path", "/tmp"))
+    second = text.replace("/tmp", "/var")
+    both = f"why</think>{text}\n{second}"
+    if call in (m2, v4):
+        opening = "<invoke" if call is m2 else f"<{DSML}invoke"
+        both = f"why</think>{text[: text.rindex('</invoke>') + 9] if call is m2 else text[: text.rindex(f'</{DSML}tool')]}"
+        both += f"\n{second[second.index(opening) :]}"
+    out = parse(backend, model, both[: both.rindex("/var") + 2], stop=False)
+    assert told(out) == [("rm", {"path": "/tmp"})]
+    assert out.termination is Termination.TRUNCATED
+
+
+def test_case_63_decoding_changes_no_space():
+    model = "meta-llama/Llama-3.1-8B-Instruct"
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    tokenizer = copy.copy(real_tokenizers.load(model))
+    tokenizer.clean_up_tokenization_spaces = True
+    for backend in ("prime", "tinker", "chat-template"):
+        try:
+            resolved = resolve(model, tokenizer, backend=backend, parity="off")
+        except RendererError as error:
+            pytest.skip(f"not proved on {backend}: {str(error).splitlines()[0]}")
+        out = resolved.parse_response([*shapes.encode(tokenizer, "x != y , z"), tokenizer.eos_token_id])
+        assert (out.content, out.lossless) == ("x != y , z", True)
+        assert tokenizer.clean_up_tokenization_spaces is True
+        assert resolved.tokenizer is tokenizer
+
+
+@pytest.mark.parametrize("backend", ["prime", "fireworks", "chat-template"])
+def test_case_69_the_label_of_the_reasoning_is_none_of_it(backend):
+    text = "<|channel>thought\nwhy\n<channel|>four"
+    out = parse(backend, "google/gemma-4-E2B-it", text, tools=None)
+    assert (out.reasoning_content.strip(), out.content) == ("why", "four")
+
+
+@pytest.mark.parametrize(("backend", "model"), [("prime", "zai-org/GLM-5"), ("prime", "zai-org/GLM-4.5"), ("fireworks", GLM)])
+def test_case_60_a_prompt_that_closed_the_reasoning(backend, model):
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    try:
+        resolved, tokenizer = renderer(backend, model)
+    except RendererError as error:
+        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+    prompt = [*resolved.render_ids([shapes.user("x")], add_generation_prompt=True), *shapes.encode(tokenizer, "short</think>")]
+    out = resolved.parse_response([*shapes.encode(tokenizer, "four"), tokenizer.eos_token_id], prompt_ids=prompt)
+    assert (out.content, out.reasoning_content, out.termination) == ("four", None, Termination.STOP)
+
+
+def test_case_20_a_result_of_a_call_to_a_tool_that_is_not_declared():
+    model = "MiniMaxAI/MiniMax-M3"
+    ns = "]<]minimax[>["
+    text = f'</mm:think>{ns}<tool_call>{ns}<invoke name="other">{ns}<q>x{ns}</q>{ns}</invoke>{ns}</tool_call>'
+    out = parse("minimax-m3", model, text)
+    assert [call.status for call in out.tool_calls] == ["unknown_tool"]
+    resolved, _ = renderer("minimax-m3", model)
+    message = out.to_message()
+    result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "no such tool"}
+    assert resolved.render_ids([shapes.user("x"), message, result], tools=TOOLS, add_generation_prompt=True)
