@@ -110,7 +110,7 @@ def test_case_66_a_second_close_of_the_reasoning_is_text(backend, model, call):
 @each_format
 def test_a_cut_second_call_leaves_the_first(backend, model, call, request):
     if (backend, model) == ("prime", M2):
-        reason = "prime-rl reads no call of a MiniMax-M2 block that is cut off: both calls come back as attempts that aren't OK"
+        reason = "upstream takes a MiniMax-M2 block that is cut off for one attempt: its text has both calls, neither is OK"
         request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     text = call(("path", "/tmp"))
     second = text.replace("/tmp", "/var")
