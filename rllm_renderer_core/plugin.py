@@ -10,6 +10,7 @@ Importing it must be light: no torch, no transformers, no upstream package. Thos
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -92,7 +93,8 @@ class Query:
         chat_template_kwargs: Extra keywords of the model's template.
         image_processor: The processor that vision renderers need.
         template_bridge: Whether the chat-template backend bridges, each bridge proven by experiment.
-        date: The day that a renderer writes where its format shows one, ``YYYY-MM-DD``; never the clock's.
+        date: The day that a renderer writes where its format shows one, ``YYYY-MM-DD``: the one that ``resolve`` was given or
+            recorded; the day on which the query is made where none is said.
     """
 
     model: str
@@ -104,7 +106,7 @@ class Query:
     image_processor: Any = None
     template_bridge: bool = True
     backend: str | None = None
-    date: str = ""
+    date: str = field(default_factory=lambda: datetime.date.today().isoformat())
 
 
 class Backend:

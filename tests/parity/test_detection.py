@@ -125,7 +125,7 @@ def test_candidates_that_raise_are_passed_over(install):
     install("rllm-renderer-a", source=source)
     install("rllm-renderer-b", source=plugin_source("right", name="b"))
     found = detect(TemplateTokenizer())
-    assert found.tried[0].error == "candidates raised OSError: gone" and found.winner.name == "b:right"
+    assert found.tried[0].error.endswith("candidates raised OSError: gone") and found.winner.name == "b:right"
 
 
 # Who isn't asked
@@ -341,7 +341,7 @@ def test_a_renderer_can_tell_a_probe_from_a_users_conversation(install):
     bare = Listens()
     renderer = wrap(bare, TemplateTokenizer())
     renderer.render_ids(OPENING)
-    assert bare.heard == (False,)
+    assert bare.heard[0] is False  # then the core's own check that nothing is dropped
     parity.parity(renderer)
     assert set(bare.heard[1:]) == {True}
     renderer.render_ids(OPENING)
