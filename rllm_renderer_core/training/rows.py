@@ -35,14 +35,15 @@ def conversation_of(row: Mapping[str, Any], *, columnar: bool = True) -> tuple[l
     if columnar and not isinstance(row.get("tools"), str):
         _refuse_nulls(tools, "tools")
     messages = _parsed(row.get("messages"))
+    as_text = isinstance(row.get("messages"), str)
     if messages is None:
         shared = _parsed(row.get("conversations"))
         if shared is None:
             raise MessageError("the row has neither messages nor conversations")
-        messages = _from_sharegpt(shared, row.get("system"))
+        messages, as_text = _from_sharegpt(shared, row.get("system")), True  # its calls are JSON text in any case
     if not isinstance(messages, list):
         raise MessageError(f"messages must be a list, not {type(messages).__name__}")
-    for index, message in enumerate(messages if columnar and not isinstance(row.get("messages"), str) else ()):
+    for index, message in enumerate(messages if columnar and not as_text else ()):
         if isinstance(message, Mapping):
             for call in message.get("tool_calls") or ():
                 function = call.get("function") if isinstance(call, Mapping) else None

@@ -305,9 +305,14 @@ def rollout_of(renderer: Any, messages: list[dict[str, Any]], tools: Any) -> tup
     for at, index in enumerate(spoken):
         single = singles[index]
         start = single.weights.index(1.0)
-        rollout.record(single.token_ids[start:])
+        shown = rollout.record(single.token_ids[start:]).tool_calls
+        # The data set's ids aren't those that the rollout showed: a result answers the call at the same place.
+        calls = messages[index].get("tool_calls") or []
+        assert [call.name for call in shown] == [call["function"]["name"] for call in calls]
+        ids = {call["id"]: own.id for call, own in zip(calls, shown, strict=True)}
         if at + 1 < len(spoken):
-            prompt = rollout.extend(messages[index + 1 : spoken[at + 1]])
+            new = messages[index + 1 : spoken[at + 1]]
+            prompt = rollout.extend([{**m, "tool_call_id": ids[m["tool_call_id"]]} if m["role"] == "tool" else m for m in new])
     return rollout, prompt
 
 
@@ -330,6 +335,12 @@ def test_verbatim_is_what_a_rollout_keeps(model: str, backend: str, name: str) -
         pytest.skip(f"{model}'s format doesn't have this conversation")
     messages, declared = oracle.CONVERSATIONS[name]
     tools = tools_on(each, declared)
+    if model.startswith("openai/") and name == "tool cycle":
+        # Once the final answer is there, harmony drops the reasoning of the calls before it: its text has no such turn.
+        with pytest.raises(UnreachableTurnError, match="doesn't go on from its own prompt") as raised:
+            supervised(each.renderer, messages, tools=tools, history="verbatim")
+        assert raised.value.index == 6
+        return
     got = supervised(each.renderer, messages, tools=tools, history="verbatim")
     rollout, _ = rollout_of(each.renderer, messages, tools)
     wanted = [(segment.token_ids, segment.sampled_mask) for segment in rollout.segments]
