@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import BridgeDeclined
 from ..plugin import Query
 from ..types import Message, Renderer, ToolCallStatus
+from ..vocabulary import reasoning_ids
 from .ids import IdsView
 from .marker_text import MarkerText
 from .messages import has_media, normalize_messages, normalize_tools
@@ -49,6 +50,7 @@ class BridgeGuard:
         self._media = bool(getattr(upstream, "supports_media", False))
         self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
+        self._tokenizer = query.tokenizer
         self._drops_old_reasoning = query.thinking_retention == "tool_cycle"
 
     def bridge(
@@ -111,7 +113,11 @@ class BridgeGuard:
     def _refuse_unfinished(self, prompt: IdsView, sampled: list[int], tools: list[dict[str, Any]] | None) -> None:
         """Declines a completion that ends inside reasoning or inside a tool call."""
         stopped = not self._stops.isdisjoint(sampled)
-        if stopped and self._reasoning is not None and not self._may_be_inside(prompt, sampled):
+        inside = self._reasoning is None or self._may_be_inside(self._reasoning, prompt, sampled)
+        if self._reasoning == () and self._may_be_inside(self._unshown_reasoning, prompt, sampled):
+            # The format shows no reasoning, so no parse tells; the model may write its markers all the same.
+            raise BridgeDeclined(f"the completion {'stopped' if stopped else 'was cut off'} inside reasoning")
+        if stopped and not inside:
             return
         parsed = self._parsing.parse_native(sampled, tools, prompt.to_list())
         if not parsed.reasoning_complete:
@@ -126,11 +132,17 @@ class BridgeGuard:
             found: tuple[int, int] | tuple[()] | None = getattr(self._upstream, "reasoning_ids", None)
         return found
 
-    def _may_be_inside(self, prompt: IdsView, sampled: list[int]) -> bool:
+    @cached_property
+    def _unshown_reasoning(self) -> tuple[int, int] | tuple[()]:
+        """The vocabulary's markers of reasoning, which it has for formats that show none too."""
+        return reasoning_ids(self._tokenizer)
+
+    @staticmethod
+    def _may_be_inside(markers: tuple[int, int] | tuple[()], prompt: IdsView, sampled: list[int]) -> bool:
         """Whether the last reasoning marker opens: cheap, and right but for markers in the text of a message."""
-        if not self._reasoning:
+        if not markers:
             return False
-        opening, closing = self._reasoning
+        opening, closing = markers
         for ids in (sampled, prompt[-16:]):
             backwards = ids[::-1]
             if opening in backwards or closing in backwards:

@@ -165,20 +165,6 @@ class DropCheck:
             return self._decode(ids, skip_special_tokens=False).casefold()
 
 
-def whole_prompt(renderer: Any, messages: list[dict[str, Any]], tools: list[Any] | None) -> list[int]:
-    """The prompt of a conversation with everything in it: what a rollout goes on from, under ``dropped="warn"`` too.
-
-    Raises:
-        RendererError: Something of it doesn't show; and as ``render_ids``.
-    """
-    prompt: list[int] = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
-    find = getattr(renderer, "dropped", None)
-    dropped = find(messages, tools=tools, add_generation_prompt=True) if callable(find) else ()
-    if dropped:
-        raise dropped[0].error(f"{renderer.backend}:{renderer.name}")
-    return prompt
-
-
 # The shape of a conversation: whatever decides what is shown, and cheap to compare.
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..contract.dropped import whole_prompt
 from ..contract.ids import IdsView
 from ..contract.messages import normalize_messages, normalize_tools
 from ..errors import BridgeDeclined, RendererError, RolloutError
@@ -196,7 +195,7 @@ class Rollout(RolloutState):
     ) -> list[int]:
         """A new segment from a whole conversation; what fails changes nothing."""
         try:
-            prompt = whole_prompt(self.renderer, messages, tools)
+            prompt = _whole_prompt(self.renderer, messages, tools)
         except RendererError as error:
             if decline is None or not answers_broken(self._replies.get(len(self.messages) - 1), messages[len(self.messages) :]):
                 raise
@@ -213,3 +212,17 @@ class Rollout(RolloutState):
         self.segments.append(Segment(prompt, [], messages))
         self._prompt_size, self._recorded = len(prompt), False
         return list(prompt)
+
+
+def _whole_prompt(renderer: Any, messages: list[dict[str, Any]], tools: list[Any] | None) -> list[int]:
+    """The prompt of a conversation with everything in it: what a rollout goes on from, under ``dropped="warn"`` too.
+
+    Raises:
+        RendererError: Something of it doesn't show; and as ``render_ids``.
+    """
+    prompt: list[int] = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
+    find = getattr(renderer, "dropped", None)
+    dropped = find(messages, tools=tools, add_generation_prompt=True) if callable(find) else ()
+    if dropped:
+        raise dropped[0].error(f"{renderer.backend}:{renderer.name}")
+    return prompt

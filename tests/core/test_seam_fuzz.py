@@ -92,7 +92,9 @@ def test_generated_calls_give_p_and_c_and_more_or_none(model: str, record_proper
     seen = set(renderer.render_ids([*shapes.OPENING, shapes.TEXT, *shapes.OPENING[1:]], add_generation_prompt=True))
     control = {text: token for text, token in tokenizer.get_added_vocab().items() if token in seen}
     stops = renderer.get_stop_token_ids()
-    prompts = [renderer.render_ids(shapes.OPENING, tools=tools, add_generation_prompt=True) for tools in (None, shapes.TOOLS)]
+    # Of the backend itself: DeepSeek's template has no place for declarations, which the core refuses to render.
+    render = renderer.upstream.render_ids
+    prompts = [render(shapes.OPENING, tools=tools, add_generation_prompt=True) for tools in (None, shapes.TOOLS)]
     closing = [token for text, token in tokenizer.get_added_vocab().items() if text == "</think>"]
     previous = [None, shapes.TEXT, shapes.ONE_CALL, shapes.TWO_CALLS]
     tally = {"bridged": 0, "declined": 0}

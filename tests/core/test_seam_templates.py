@@ -9,6 +9,7 @@ import real_tokenizers
 import shapes
 
 from rllm_renderer_core import BridgeDeclined, NoBridgeError, RenderError, resolve
+from rllm_renderer_core.vocabulary import reasoning_ids
 
 MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
 
@@ -163,7 +164,8 @@ class TestEndings:
 def test_case_07_a_completion_that_ends_inside_reasoning_is_declined(model: str, stopped: bool) -> None:
     renderer = renderer_of(model)
     tokenizer = real_tokenizers.load(model)
-    opening, _ = renderer.upstream.reasoning_ids
+    # DeepSeek's template shows no reasoning; its vocabulary has the markers.
+    opening, _ = renderer.upstream.reasoning_ids or reasoning_ids(tokenizer)
     prompt = renderer.render_ids(shapes.OPENING, add_generation_prompt=True)
     sampled = [opening, *shapes.encode(tokenizer, "Weighing both, the first")]
     if stopped:
@@ -171,6 +173,15 @@ def test_case_07_a_completion_that_ends_inside_reasoning_is_declined(model: str,
     out = renderer.try_bridge(prompt, sampled, [shapes.user("And?")])
     assert isinstance(out, BridgeDeclined)
     assert "inside reasoning" in out.reason
+
+
+def test_reasoning_that_the_template_does_not_show_is_bridged_once_closed() -> None:
+    renderer = renderer_of("deepseek-ai/DeepSeek-V3.1")
+    tokenizer = real_tokenizers.load("deepseek-ai/DeepSeek-V3.1")
+    prompt = renderer.render_ids(shapes.OPENING, add_generation_prompt=True)
+    sampled = [*shapes.encode(tokenizer, "<think>Weighing both</think>four"), *renderer.get_stop_token_ids()[:1]]
+    out = renderer.try_bridge(prompt, sampled, [shapes.user("And?")])
+    assert not isinstance(out, BridgeDeclined), out.reason
 
 
 def test_case_06_reasoning_that_the_prompt_opened_is_parsed_as_reasoning() -> None:
