@@ -93,8 +93,7 @@ def test_what_a_template_shows_is_bridged_unless_the_template_forbids_it(outcome
             print(f"{number:5} {verdict:9} {detail}")
     print(dict(count))
     assert count["refused"] <= len(chosen()) // 20, count
-    assert count["declined"] * 100 <= count["equal"] * (1 if ALL else 2), (
-        count
-    )  # in the sample one template more weighs a percent
+    # In the sample one template more or less weighs much.
+    assert count["declined"] * (100 if ALL else 50) <= count["equal"], count
     assert count["equal"] >= (3400 if ALL else 600), count
     assert not ALL or count["declined"] <= 40, count
