@@ -20,7 +20,8 @@ def test_the_loop_of_the_readme_trains_on_one_segment():
     why = real_tokenizers.missing(MODEL)
     if why:
         pytest.skip(why)
-    (loop,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    (loop,) = [block for block in blocks if "Rollout(renderer)" in block]
     tokenizer = real_tokenizers.load(MODEL)
     script, prompts, ran, trained = [CALL, ANSWER], [], [], []
 

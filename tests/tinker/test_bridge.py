@@ -32,6 +32,8 @@ def test_a_bridge_equals_the_official_format(case, resolved, tools):
         if expected is None or turn is None:
             continue
         for named in both(shape):
+            if case.renderer.startswith("kimi"):  # the name that the caller gave is the result's header, else the role is
+                expected = oracle.official_delta(case, named, tools)
             out = resolved.try_bridge(*turn, named.new, tools=tools)
             if (case.renderer, shape.name) in DECLINED:
                 assert isinstance(out, BridgeDeclined), shape.name

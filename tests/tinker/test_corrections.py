@@ -46,6 +46,10 @@ EXTRA = [
 ]
 
 
+REFUSED = {("nemotron3", "has no developer's role", "developer")}
+"""What a row refuses although upstream happens to write it as the template does: no wrong ids, only fewer conversations."""
+
+
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
 def test_each_row_is_needed_and_none_does_harm(record_property):
     """Taking a row out makes some conversation differ that doesn't with it; what this version doesn't need is reported."""
@@ -60,7 +64,8 @@ def test_each_row_is_needed_and_none_does_harm(record_property):
         with_all = differing(case, CORRECTIONS)
         for row in rows:
             without = differing(case, [each for each in CORRECTIONS if each is not row])
-            assert with_all <= without, f"{case}: {row.why!r} does harm"
+            refused = {each for each in with_all - without if (case.renderer, row.why, each[0]) in REFUSED}
+            assert with_all - refused <= without, f"{case}: {row.why!r} does harm"
             if without - with_all:
                 needed.add(row.why)
             else:

@@ -200,7 +200,11 @@ def test_parsing_never_raises(turn):
 def test_role_colon_ends_at_its_text(renderer_of):
     base = renderer_of("role_colon", "Qwen/Qwen3-8B")
     tokenizer = oracle.tokenizer("Qwen/Qwen3-8B")
-    assert (base.get_stop_token_ids(), base.get_stop_strings(), base.has_bridge) == ([], ["\n\nUser:"], False)
+    assert (base.get_stop_token_ids(), base.get_stop_strings(), base.has_bridge) == (
+        [tokenizer.eos_token_id],
+        ["\n\nUser:"],
+        False,
+    )
     out = base.parse_response(shapes.encode(tokenizer, " four\n\nUser:"))
     assert (out.content, out.termination) == ("four", STOP)
     out = base.parse_response([*shapes.encode(tokenizer, " four"), tokenizer.eos_token_id])
