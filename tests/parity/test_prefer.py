@@ -112,7 +112,7 @@ def test_a_bridge_that_is_required_is_required_of_it_too(install):
         assert resolve("toy/one", TemplateTokenizer(), require_bridge=True).name == "trims"
     assert resolve("toy/one", TemplateTokenizer()).name == "never-bridges"
     with pytest.raises(NoBridgeError):
-        resolve("toy/one", TemplateTokenizer(), backend="chat-template", require_bridge=True)
+        resolve("toy/one", TemplateTokenizer(), backend="chat-template", template_bridge=False, require_bridge=True)
 
 
 SAME = """

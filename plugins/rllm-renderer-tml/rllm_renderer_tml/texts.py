@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from rllm_renderer_core.errors import UnsupportedToolsError
+from rllm_renderer_core.errors import MessageError, UnsupportedToolsError
 
 from .context import Context, Messages
 from .conversion import BREAK
@@ -28,6 +28,36 @@ def trim(*roles: str) -> Row:
         ]
 
     return rewrite
+
+
+def refuse_inline_reasoning(messages: Messages, context: Context) -> Messages:
+    """Refuses reasoning in an assistant's text: templates cut it out, upstream prints it as it is."""
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "assistant" and isinstance(content, str) and ("<think>" in content or "</think>" in content):
+            raise MessageError(
+                "backend 'tml' can't render reasoning inside an assistant's text as the template does",
+                fix="pass it as reasoning_content, or choose another backend=",
+            )
+    return messages
+
+
+def refuse_without_user(messages: Messages, context: Context) -> Messages:
+    """Refuses an assistant's turn that no user opened: the template prints no opener there, upstream one."""
+    for message in messages:
+        if message["role"] == "user":
+            break
+        if message["role"] == "assistant":
+            raise MessageError(
+                "backend 'tml' can't render an assistant's turn before the first user's as the template does",
+                fix="begin with a user's message, or choose another backend=",
+            )
+    return messages
+
+
+def unnamed_results(messages: Messages, context: Context) -> Messages:
+    """Results without a name under their role; upstream would look the name up by the id of the call."""
+    return [{**each, "name": "tool"} if each["role"] == "tool" and not each.get("name") else each for each in messages]
 
 
 def drop_reasoning(messages: Messages, context: Context) -> Messages:
