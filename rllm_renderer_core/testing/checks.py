@@ -156,7 +156,7 @@ def markers(resolved: ResolvedRenderer) -> dict[str, int]:
 
 def fate(resolved: ResolvedRenderer, messages: list[dict[str, Any]], text: str, token: int) -> str:
     """What becomes of a control token's text in the last message."""
-    tools = declared_tools() if len(messages) > 1 else None
+    tools = declared_tools() if messages[-1]["role"] == "tool" else None
     counts = []
     for content in ("say it twice", f"say {text} twice"):
         try:
