@@ -53,7 +53,6 @@ KIMI = ("KimiK2", "KimiK25")
 # fmt: off
 CORRECTIONS: tuple[Correction, ...] = (
     Correction((*QWEN, *DEEPSEEK_V3, *GLM, *KIMI, "Nemotron3"), "cuts reasoning out of a text", texts.refuse_inline_reasoning),
-    Correction(KIMI, "puts a result without a name under its role", texts.unnamed_results),
     Correction(DEEPSEEK_V3, "opens an assistant's turn behind a user alone", texts.refuse_without_user),
     Correction(("Qwen35", "Qwen38"), "trims every text", texts.trim("user", "system", "assistant", "tool")),
     Correction(("Qwen3.instruct",), "has no reasoning", texts.drop_reasoning),
