@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rllm_renderer_core import ParsedResponse, RenderedTokens, SeamBridge, Termination, ToolCall, ToolCallStatus
+from rllm_renderer_core.learned.seamed import SeamedRenderer
 from rllm_renderer_core.types import Message
 
 SYSTEM, USER, ASSISTANT, TOOL, CALL, END = range(6)
@@ -22,14 +23,14 @@ def decode(ids: Sequence[int]) -> str:
     return "".join(chr(token - FIRST) for token in ids if FIRST <= token < FIRST + 0xD800)
 
 
-class Rot13Renderer:
+class Rot13Renderer(SeamedRenderer):
     """Renders and parses by hand, and bridges by the core's experiment."""
 
     reasoning_ids = ()
     takes_views = True
 
     def __init__(self) -> None:
-        self._seam = SeamBridge(self._prompt, [END], range(6))
+        self._seam = SeamBridge(self.prompt_ids, [END], range(6))
 
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -75,21 +76,9 @@ class Rot13Renderer:
     def get_stop_token_ids(self) -> list[int]:
         return [END]
 
-    def bridge_to_next_turn(
-        self,
-        previous_prompt_ids: Sequence[int],
-        previous_completion_ids: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
-    ) -> RenderedTokens | None:
-        return self._seam.bridge_to_next_turn(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
-        )
-
-    def _prompt(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
-        return self.render_ids(messages, tools=tools, add_generation_prompt=True)
+    @property
+    def seam(self) -> SeamBridge:
+        return self._seam
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Rot13Renderer, ()

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from rllm_renderer_core.contract.messages import has_media
 from rllm_renderer_core.contract.pairing import sampled_calls
-from rllm_renderer_core.errors import BridgeDeclined, RenderError, UnsupportedContentError, UnsupportedToolsError
+from rllm_renderer_core.errors import RenderError, UnsupportedContentError, UnsupportedToolsError
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
+from rllm_renderer_core.learned.seamed import SeamedRenderer
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
 
@@ -25,7 +25,7 @@ TAGS = ("user", "observation", "system", "User", "System", "im_start", "im_user"
 """Upstream's names of the control tokens that open a turn of a role other than the assistant's, in all formats."""
 
 
-class TmlRenderer:
+class TmlRenderer(SeamedRenderer):
     """Renders, parses and bridges with an upstream renderer.
 
     Args:
@@ -184,36 +184,18 @@ class TmlRenderer:
 
     # The bridge
 
-    def bridge_to_next_turn(
-        self,
-        previous_prompt_ids: Sequence[int],
-        previous_completion_ids: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
-    ) -> RenderedTokens | None:
-        """The core's seam over this renderer.
-
-        Raises:
-            BridgeDeclined: With the reason, where the tail can't be proven.
-        """
-        if any(has_media(message) for message in new_messages):
-            raise BridgeDeclined("images and audio can't be bridged")
-        return self._seam.bridge_to_next_turn(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
-        )
-
     @cached_property
-    def _seam(self) -> SeamBridge:
+    def seam(self) -> SeamBridge:
+        """The seam over ``prompt_ids``; it declines new messages with media."""
         return SeamBridge(
-            self._render_for_bridge,
+            self.prompt_ids,
             self._stop_ids,
             self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
         )
 
-    def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
+    def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[int]:
+        """The ids of a prompt, as the seam renders its probe conversations."""
         # Where tools can't be declared, they are no part of what follows a turn either: the prompt was rendered elsewhere.
         return self.render_ids(messages, tools=None if self._refuses_tools else tools, add_generation_prompt=True)
 
