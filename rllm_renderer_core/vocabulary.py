@@ -47,11 +47,16 @@ PADDING = 4096
 
 
 def id_limit(tokenizer: Any) -> int | None:
-    """The number that all ids of the model are below, or ``None`` where the tokenizer doesn't tell its length."""
-    try:
-        size = len(tokenizer)
-    except Exception:  # TypeError, or whatever a stand-in raises
-        return None
+    """The number that all ids of the model are below, or ``None`` where the tokenizer doesn't tell its size.
+
+    The size without added tokens is asked first: for the whole one, ``len``, transformers builds the whole vocabulary anew.
+    """
+    size = getattr(tokenizer, "vocab_size", None)
+    if not isinstance(size, int):
+        try:
+            size = len(tokenizer)
+        except Exception:  # TypeError, or whatever a stand-in raises
+            return None
     return max([size, *(token + 1 for token in added_tokens(tokenizer).values())]) + PADDING
 
 

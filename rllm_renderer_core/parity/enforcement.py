@@ -77,7 +77,7 @@ def preferred(
 
     Returns:
         The first of them, in order of priority, that gives the template's ids on every probe and turn shape, and why it is
-        taken; ``None`` where the winner is as the template is, or nobody is.
+        taken; ``None`` where the winner is as the template is, nobody is, or time is up, which is warned about.
     """
     budget = Budget()
     try:
@@ -92,6 +92,12 @@ def preferred(
             if tried.passed and tried.name != mine and (tried.coverage.has_bridge or not need_bridge):
                 assert tried.report is not None
                 return tried, f"{tried.report.summary()}, where {mine}, {renderer.resolution.reason}, is {report.summary()}"
+        if budget.over:
+            warn_once(
+                f"{renderer.resolution.model}: the search for a renderer that equals the chat template, which {mine} doesn't, "
+                f"stopped after {budget.seconds:g} s of rendering; fix: name a backend= and renderer="
+            )
+            return None
     return None
 
 

@@ -123,7 +123,7 @@ def test_a_listed_name_on_another_checkpoints_tokenizer_is_warned_about():
     from rllm_renderer_core import RendererWarning
 
     with pytest.warns(RendererWarning) as caught:
-        resolve("Qwen/Qwen3-8B", hidden("Qwen/Qwen3-4B-Instruct-2507"))
+        resolve("Qwen/Qwen3-8B", hidden("Qwen/Qwen3-4B-Instruct-2507"), backend="prime", parity="warn")
     text = str(caught[0].message)
     assert "Qwen/Qwen3-8B: prime:qwen3 differs from the tokenizer's chat template on" in text
     assert "<think>" in text and "at id" in text
