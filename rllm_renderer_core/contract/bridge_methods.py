@@ -78,7 +78,7 @@ class BridgeMethods:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> BridgedTokens | BridgeDeclined:
-        """As :meth:`try_bridge`, for callers that want ``delta`` alone, what comes behind P + C.
+        """As :meth:`try_bridge`, for callers that want ``delta`` alone, what comes behind prompt and completion.
 
         A history that is an ``IdsView``, and a completion with it, are of ids that came through :meth:`as_ids` or
         :meth:`render_ids` before: not checked again, and not copied for backends that take views, so that the cost doesn't

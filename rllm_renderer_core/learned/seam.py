@@ -1,14 +1,14 @@
 """The seam: a bridge for any renderer, learned by experiment instead of known by format.
 
-A bridge has to append to the prompt P and its completion C what the format puts between the end of an assistant turn and the
+A bridge has to append to a prompt and its completion what the format puts between the end of an assistant turn and the
 next opener. This module needs only a function that renders messages to prompt ids. It renders a probe conversation with the
 new messages behind it, twice, with different text in the assistant's turn: the longest common suffix starts where that text
 stops mattering. It renders once more with the new messages altered: the common prefix ends where they start mattering. In
-that gap lies the close of the assistant's turn. What follows the close is what follows P + C::
+that gap lies the close of the assistant's turn. What follows the close is what follows the completion::
 
     system s · user ping · assistant alpha1 <close> \\n <opener of user> new message <end> <opener of assistant>
                                            |---------- gap ------------|
-                                                    |--------- tail, appended to P + C ------------------------|
+                                                    |--------- tail, appended to the completion --------------|
 
 Where the gap has no close or two, where a message shows before the close or not at all, or where facts about the sampled calls
 that aren't known would change the tail, the bridge declines. Nothing is decoded or encoded again; ids alone are compared.

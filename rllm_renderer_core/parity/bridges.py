@@ -1,12 +1,12 @@
 """Bridge parity: whether a renderer continues a turn with the ids that the reference continues it with, shape by shape.
 
-For each turn shape, P and C are the reference's own: its prompt, and the assistant's turn as it writes it, reasoning
-included, up to the stop; where it writes none, each stop of the renderer is tried. Both sides then bridge the same P and C to
-the same new messages. With D, what a side puts behind P + C:
+For each turn shape, prompt and completion are the reference's own: its prompt, and the assistant's turn as it writes it,
+reasoning included, up to the stop; where it writes none, each stop of the renderer is tried. Both sides then bridge them to the
+same new messages. The delta is what a side puts behind prompt and completion:
 
-- both give ids: the two D must be equal, id for id;
-- the renderer gives ids and the reference declines: D must be how the reference's render of the whole conversation ends;
-  where it refuses that conversation, nothing is proven, which is no difference;
+- both give ids: the two deltas must be equal, id for id;
+- the renderer gives ids and the reference declines: the delta must be how the reference's render of the whole conversation
+  ends; where it refuses that conversation, nothing is proven, which is no difference;
 - the renderer declines: nothing is wrong, as a decline never gives wrong ids.
 """
 
@@ -96,7 +96,7 @@ def _shape(renderer: ResolvedRenderer, reference: ResolvedRenderer, shape: TurnS
 def _sampled(
     renderer: ResolvedRenderer, reference: ResolvedRenderer, shape: TurnShape
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """P and C in the reference's framing, one for each stop that the turn may have ended with.
+    """Prompt and completion in the reference's framing, one for each stop that the turn may have ended with.
 
     Raises:
         RendererError: The reference has no such turn.
