@@ -32,15 +32,14 @@ FORCED = {("tencent/Hy3", "system"): "beginning of the conversation"}
 
 def stand_in(model: str, module: str) -> Any:
     """Qwen3's vocabulary with the control tokens that upstream's module writes down."""
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
     tree = ast.parse(inspect.getsource(importlib.import_module(f"renderers.{module}")))
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     markers = sorted(text for text in texts if re.fullmatch(r"[<〈\[][^\s{}<>〈〉]{1,40}[>〉\]]", text))
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=real_tokenizers.backend_tokenizer("Qwen/Qwen3-8B").from_str(
-            real_tokenizers.MODELS["Qwen/Qwen3-8B"].vocabulary()
-        ),
+        tokenizer_object=Tokenizer.from_str(real_tokenizers.MODELS["Qwen/Qwen3-8B"].vocabulary()),
         name_or_path=model,
         clean_up_tokenization_spaces=False,
     )

@@ -274,11 +274,21 @@ MODELS: dict[str, Source] = {
 }
 
 
-@functools.cache
-def backend_tokenizer(model: str) -> Any:
-    from tokenizers import Tokenizer
+@dataclass(frozen=True)
+class _Copied:
+    """What ``PreTrainedTokenizerFast`` makes its own copy of: read from text once, where a copy would be written and read."""
 
-    return Tokenizer.from_str(MODELS[model].vocabulary())
+    text: str
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        from tokenizers import Tokenizer
+
+        return Tokenizer.from_str(self.text)
+
+
+@functools.lru_cache(maxsize=4)
+def _vocabulary(model: str) -> str:
+    return MODELS[model].vocabulary()
 
 
 @functools.cache
@@ -295,7 +305,7 @@ def load(model: str, *, name_or_path: str | None = None, template: bool = True) 
     source = MODELS[model]
     texts = {"eos_token": source.eos, "bos_token": source.bos, "pad_token": source.pad}
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend_tokenizer(model),
+        tokenizer_object=_Copied(_vocabulary(model)),
         name_or_path=model if name_or_path is None else name_or_path,
         clean_up_tokenization_spaces=False,
         **{key: text for key, text in texts.items() if text},
