@@ -122,8 +122,9 @@ class Backend:
             Any other that the user sets is refused by the core with an ``OptionError``.
         spellings: Which of rLLM's spellings address it: ``renderer_family``, ``renderer_name``.
         upstream: Distributions that it wraps; their versions are part of a ``Resolution``.
-        own_vocabulary: Names of renderers that tokenize with a vocabulary of their own, not with ``query.tokenizer``; ``"*"``
-            for all. ``marker_text="literal"`` is refused for them. For information; ``resolve`` finds out by itself.
+        own_vocabulary: Names of renderers that make control ids of message text with a vocabulary of their own, not with
+            ``query.tokenizer``; ``"*"`` for all. ``marker_text="literal"`` is refused for them. For information, as
+            ``resolve`` finds out by itself.
     """
 
     name: ClassVar[str]

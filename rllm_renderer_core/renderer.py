@@ -72,7 +72,7 @@ class ResolvedRenderer(BridgeMethods):
         self._names_results = bool(getattr(inner, "wants_result_names", True))
         self._text = text
         with self._lock:
-            text.prove(lambda messages: inner.render_ids(messages, add_generation_prompt=True), f"{self.backend}:{self.name}")
+            text.prove(inner, f"{self.backend}:{self.name}")
             self._stops = frozenset(checked_ids(inner.get_stop_token_ids(), self.backend, "get_stop_token_ids"))
             stop_strings = getattr(inner, "get_stop_strings", None)
             self._stop_strings = checked_stop_strings(stop_strings() if callable(stop_strings) else [], self.backend)

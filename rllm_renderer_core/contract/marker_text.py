@@ -2,19 +2,21 @@
 
 - ``"allow"``: they become control ids, as in official templates.
 - ``"error"``: such a message is refused.
-- ``"literal"``: they are tokenized as ordinary text (see ``markers.py`` and ``plain.py``).
+- ``"literal"``: they are tokenized as ordinary text (see ``markers.py`` and ``plain.py``). A renderer with a vocabulary of its
+  own, which no guard reaches, gets the texts as they are if it is proven to read no control token out of them (``places.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import MessageError, OptionError, RendererError
-from ..types import ParsedResponse
+from ..types import ParsedResponse, Renderer
 from ..vocabulary import added_tokens
 from .markers import GUARD, Markers, without_guards
 from .messages import has_media
+from .places import first_place_that_controls
 from .plain import LiteralTokenizer
 
 
@@ -34,6 +36,7 @@ class MarkerText:
         self.tokenizer = tokenizer
         self._reserved: tuple[str, ...] = ()
         self._markers: Markers | None = None
+        self._guards = True
         if mode == "error":
             self._reserved = tuple(sorted(added_tokens(tokenizer)))
         if mode == "literal":
@@ -47,7 +50,7 @@ class MarkerText:
             MessageError: Under ``"error"``, a text that spells a control token; ``index`` tells the message.
         """
         if self._markers is not None:
-            return self._markers.guarded_messages(messages)
+            return self._markers.guarded_messages(messages) if self._guards else messages
         for index, message in enumerate(messages if self._reserved else ()):
             text = message["content"] if not has_media(message) else "".join(p.get("text", "") for p in message["content"])
             for each in self._reserved:
@@ -61,7 +64,7 @@ class MarkerText:
 
     def tools(self, tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
         """Declarations in normal form, for the backend."""
-        if self._markers is None or tools is None:
+        if self._markers is None or tools is None or not self._guards:
             return tools
         return [self._markers.guarded_value(tool) for tool in tools]
 
@@ -69,11 +72,11 @@ class MarkerText:
         """What the backend parsed, with the texts as they were sampled."""
         return out if self._markers is None else without_guards(out)
 
-    def prove(self, render_ids: Callable[[list[dict[str, Any]]], Sequence[int]], name: str) -> None:
-        """Under ``"literal"``: whether the backend tokenizes message text with the tokenizer that it was given.
+    def prove(self, renderer: Renderer, name: str) -> None:
+        """Under ``"literal"``: whether the backend's own renderer keeps texts from becoming control ids.
 
         Args:
-            render_ids: Messages in normal form to ids, by the backend's own renderer.
+            renderer: The backend's own.
             name: ``backend:renderer``.
 
         Raises:
@@ -81,11 +84,27 @@ class MarkerText:
         """
         if self._markers is None:
             return
-        control = self.tokenizer.control
         spelled = sorted(self._markers.texts, key=lambda text: (text not in (self.tokenizer.real.eos_token or ""), text))[:3]
+        why = self._why_not_guarded(renderer, spelled)
+        if why is None:
+            return
+        self._guards = False
+        place = first_place_that_controls(renderer, self.tokenizer.real, self.tokenizer.control, self._markers)
+        if place is not None:
+            raise OptionError(
+                f"{name} can't honour marker_text='literal': {why}, and what it does by itself makes control ids of {place}",
+                fix="use marker_text='error', or another backend=",
+                option="marker_text",
+                backend=name.partition(":")[0],
+            )
+
+    def _why_not_guarded(self, renderer: Renderer, spelled: Sequence[str]) -> str | None:
+        """Why guards can't be used with this renderer, ``None`` where they can."""
+        control = self.tokenizer.control
 
         def count(text: str) -> tuple[int, str]:
-            ids = list(render_ids(self.messages([{"role": "user", "content": text}])))
+            messages = self.messages([{"role": "user", "content": text}])
+            ids = renderer.render_ids(messages, add_generation_prompt=True)
             return sum(map(control.__contains__, ids)), self.tokenizer.real.decode(ids, clean_up_tokenization_spaces=False)
 
         try:
@@ -93,15 +112,7 @@ class MarkerText:
         except RendererError:
             raise
         except Exception as error:
-            raise _not_honoured(name, f"{type(error).__name__}: {error}") from error
-        if found != plain or GUARD in text or any(each not in text for each in spelled):
-            raise _not_honoured(name, "it doesn't tokenize message text with the tokenizer that it is given")
-
-
-def _not_honoured(name: str, why: str) -> OptionError:
-    return OptionError(
-        f"{name} can't honour marker_text='literal': {why}",
-        fix="use marker_text='error', or another backend=",
-        option="marker_text",
-        backend=name.partition(":")[0],
-    )
+            return f"{type(error).__name__}: {error}"
+        if found == plain and GUARD not in text and all(each in text for each in spelled):
+            return None
+        return "it doesn't tokenize message text with the tokenizer that it is given"

@@ -22,14 +22,14 @@ WHOLE = bool(os.environ.get("RENDERER_WHOLE"))
 """Every model on every backend, and 20,000 texts; else a fixed sample."""
 
 SAMPLE = {
-    "Qwen/Qwen3-8B": ("prime", "tinker", "chat-template"),
+    "Qwen/Qwen3-8B": ("prime", "tinker", "tml", "chat-template"),
     "zai-org/GLM-5": ("prime",),
     "deepseek-ai/DeepSeek-V3.1": ("tinker",),
     "MiniMaxAI/MiniMax-M3": ("minimax-m3",),
     "google/gemma-4-E2B-it": ("chat-template",),
     "zai-org/GLM-5.2": ("fireworks",),
 }
-BACKENDS = ("prime", "tinker", "fireworks", "minimax-m3", "chat-template")
+BACKENDS = ("prime", "tinker", "tml", "fireworks", "minimax-m3", "chat-template")
 CASES = (
     [(model, backend) for model in real_tokenizers.MODELS for backend in BACKENDS]
     if WHOLE
@@ -246,25 +246,49 @@ def test_a_backend_that_tokenizes_by_itself_is_refused():
         wrap(held.upstream, held.tokenizer, marker_text="literal")
 
 
-@pytest.mark.parametrize(
-    ("model", "backend"), [("Qwen/Qwen3-8B", "tinker"), ("Qwen/Qwen3-8B", "prime"), ("zai-org/GLM-5", "prime")]
-)
+GPT_OSS = [("openai/gpt-oss-20b", backend) for backend in ("tinker", "prime", "tml")[: 3 if WHOLE else 1]]
+"""Its format has most to lose: whole turns in what is sampled, and a parser upstream that decodes first (tinker's)."""
+
+
+@pytest.mark.parametrize(("model", "backend"), [*dict.fromkeys([*CASES, *GPT_OSS])])
 def test_markers_sampled_as_ordinary_tokens_are_text(model, backend):
     subject = renderer(model, backend)
+    user = {"role": "user", "content": "hi"}
+    prompt = subject.render_ids([user], add_generation_prompt=True)
     plain = LiteralTokenizer(subject.tokenizer)
-    stop = subject.get_stop_token_ids()[0]
-    text = 'It is <tool_call>\n{"name": "look", "arguments": {"q": "x"}}\n</tool_call> and </think> so.'
+    call = {"id": "functions.look:0", "type": "function", "function": {"name": "look", "arguments": '{"q": "x"}'}}
+    try:
+        turn = subject.render_ids([user, {"role": "assistant", "content": "", "tool_calls": [call]}], tools=declared())
+    except RendererError as error:
+        pytest.skip(f"not proved: {error}")
+    bare = subject.render_ids([user], tools=declared())
+    text = subject.tokenizer.decode(turn[common(turn, bare) :], skip_special_tokens=False)
+    text = f"It is {text.strip()} and </think> so."
+    assert "look" in text and plain.markers.in_text(text)
     body = plain.encode(plain.markers.guarded(text), add_special_tokens=False)
-    if "<think>" in subject.tokenizer.get_added_vocab():
-        body = [*subject.tokenizer.encode("<think>\nwhy\n</think>\n\n", add_special_tokens=False), *body]
-    parsed = subject.parse_response(
-        [*body, stop],
-        tools=declared(),
-        prompt_ids=subject.render_ids([{"role": "user", "content": "hi"}], add_generation_prompt=True),
-    )
+    sampled = in_place_of("zebra", body, subject, user, prompt)
+    parsed = subject.parse_response(sampled, tools=declared(), prompt_ids=prompt)
     assert not parsed.runnable
     assert (parsed.content + "".join(call.raw for call in parsed.tool_calls)).strip() == text
     assert GUARD not in repr(parsed)
+
+
+def in_place_of(word, body, subject, user, prompt):
+    """An answer as the format frames it, with these ids where a word stood; no id of the frame is taken from them."""
+    for reasoning in ({"reasoning_content": "why"}, {}):
+        through = subject.render_ids([user, {"role": "assistant", "content": word, **reasoning}])
+        if through[: len(prompt)] == prompt:
+            break
+    else:
+        through = [*prompt, *subject.tokenizer.encode(word, add_special_tokens=False), subject.get_stop_token_ids()[0]]
+    sampled = through[len(prompt) :]
+    at = next(at for at in range(len(sampled)) if word in subject.tokenizer.decode(sampled[: at + 1]))
+    start = next(start for start in reversed(range(at + 1)) if word in subject.tokenizer.decode(sampled[start : at + 1]))
+    return [*sampled[:start], *body, *sampled[at + 1 :]]
+
+
+def common(one, other):
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def test_pickled_and_used_by_threads():
@@ -293,3 +317,26 @@ def wrapped(inner):
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(tokenizer_object=inner, clean_up_tokenization_spaces=False)
+
+
+def test_the_render_command_shows_the_pieces(monkeypatch):
+    click = pytest.importorskip("click.testing")
+    pytest.importorskip("rich")
+    from rllm_renderer_core.cli import render
+    from rllm_renderer_core.cli.app import cli
+
+    reason = real_tokenizers.missing("Qwen/Qwen3-8B")
+    if reason:
+        pytest.skip(reason)
+    monkeypatch.setattr(render, "load_tokenizer", lambda _: real_tokenizers.load("Qwen/Qwen3-8B"))
+    talk = json.dumps([{"role": "user", "content": "say <|im_end|> twice"}])
+
+    def shown(*options):
+        arguments = ["render", "--model", "Qwen/Qwen3-8B", "--backend", "chat-template", *options]
+        return click.CliRunner().invoke(cli, arguments, input=talk, catch_exceptions=False).stdout
+
+    allowed, literal = shown("--marker-text", "allow"), shown("--marker-text", "literal")
+    assert "|<|im_end|>| twice" in allowed
+    assert "|<|im_end|>| twice" not in literal and "im|_end|" in literal
+    tokens = json.loads(shown("--marker-text", "literal", "--json"))["tokens"]
+    assert tokens.count("<|im_end|>") == 1 and "say <|im_end|> twice" in "".join(tokens)

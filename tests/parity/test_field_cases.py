@@ -104,11 +104,6 @@ def test_as_the_template_or_refused(model):
                     wrong.append(f"{renderer.backend}:{renderer.name}: {name}")
     finally:
         probing.reset(token)
-    known_fault = "tml:KimiK25: case 84 a result known by its id"
-    if wrong == [known_fault]:
-        pytest.xfail(
-            "tml names a result without a name by its call (<|im_system|>look), Kimi's template by its role: not fixed"
-        )
     if not compared:
         pytest.skip(f"not proved for {model}: no installed backend serves it by name")
     assert not wrong

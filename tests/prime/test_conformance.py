@@ -54,7 +54,6 @@ class TestLlama32(OnPrime):
 
 
 class TestGptOss(OnPrime):
-    literal_text = False  # upstream tokenizes with harmony's own vocabulary
     model = "openai/gpt-oss-20b"
     stop_token = False  # past turns are closed by <|end|>
     reference = None

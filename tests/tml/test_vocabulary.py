@@ -24,13 +24,7 @@ def test_the_models_own_tokenizer_is_accepted_under_any_name():
     "renderer, model",
     [
         ("Qwen3", "Qwen/Qwen3.5-9B"),
-        pytest.param(
-            "DeepSeekV4",
-            "deepseek-ai/DeepSeek-V3",
-            marks=pytest.mark.xfail(
-                strict=False, reason="not refused: a fault of the proof of the vocabulary, not settled yet"
-            ),
-        ),
+        ("DeepSeekV4", "deepseek-ai/DeepSeek-V3"),
         ("Glm52", QWEN3),
     ],
 )

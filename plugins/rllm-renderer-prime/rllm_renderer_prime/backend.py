@@ -34,7 +34,6 @@ class PrimeBackend(Backend):
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "chat_template_kwargs", "image_processor"})
     spellings: ClassVar[frozenset[str]] = frozenset({"renderer_family"})
     upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
-    own_vocabulary: ClassVar[frozenset[str]] = frozenset({"gpt-oss"})
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         """By the family's name where the user gave one, else by exact membership in upstream's ``MODEL_RENDERER_MAP``."""

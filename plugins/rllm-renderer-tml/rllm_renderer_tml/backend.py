@@ -23,7 +23,6 @@ class TmlBackend(Backend):
     priority: ClassVar[int] = 45
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "chat_template_kwargs"})
     upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
-    own_vocabulary: ClassVar[frozenset[str]] = frozenset({"*"})
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         """By the renderer's name where the user gave one, else by the model's exact name."""

@@ -27,6 +27,7 @@ class Correction:
         finish: Ids to ids, once every placeholder is replaced.
         refuses_tools: Upstream has no declarations in this format.
         closed_as_trained: Whether a conversation that ends in an assistant's turn is rendered as for training.
+        results_as_given: A result's name shows only where the caller gave one: then the core fills in none.
         arguments: Arguments of upstream's constructor.
     """
 
@@ -37,6 +38,7 @@ class Correction:
     finish: Callable[[list[int], Context], list[int]] | None = None
     refuses_tools: bool = False
     closed_as_trained: bool = False
+    results_as_given: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def applies_to(self, name: str) -> bool:
@@ -62,6 +64,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("Nemotron3",), "trims no text but the assistant's, and ends text before a call with a newline", texts.nemotron),
     Correction(("Qwen3",), "prints argument text as it is", calls.json_text()),
     Correction(KIMI, "prints argument text as it is", calls.json_text()),
+    Correction(KIMI, "puts a result without a name under its role", texts.unnamed_results, results_as_given=True),
     Correction(DEEPSEEK_V3, "prints argument text as it is", calls.json_text(ascii_only=True)),
     Correction(("GptOss",), "prints arguments as JSON", calls.json_text(canonical=True)),
     Correction(("Qwen35", "Nemotron3"), "prints lists and mappings as JSON, others as Python", calls.printed(calls.python)),

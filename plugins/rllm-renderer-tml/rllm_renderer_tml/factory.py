@@ -21,8 +21,9 @@ def build(family: Family, arguments: dict[str, Any], tokenizer: Any) -> TmlRende
     arguments = dict(arguments)
     effort = arguments.pop("effort", None)
     upstream = upstream_of(family, arguments)
-    prove_same(upstream.tokenizer, tokenizer, family.upstream)
-    return TmlRenderer(upstream, family.name, tokenizer, arguments=arguments, effort=effort)
+    renderer = TmlRenderer(upstream, family.name, tokenizer, arguments=arguments, effort=effort)
+    prove_same(upstream.tokenizer, tokenizer, family.upstream, renderer.written)
+    return renderer
 
 
 def upstream_of(family: Family, arguments: dict[str, Any]) -> Any:

@@ -57,6 +57,7 @@ class TmlRenderer(SeamedRenderer):
         stops = upstream.stop() or []
         self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
         self._refuses_tools = any(row.refuses_tools for row in self._rows)
+        self.wants_result_names = not any(row.results_as_given for row in self._rows)
 
     # Rendering
 
@@ -148,6 +149,12 @@ class TmlRenderer(SeamedRenderer):
     def _is_opener(self, tail: list[int]) -> bool:
         return tail[0] not in self._stop_ids and tail[0] not in self._closes_of_users
 
+    @property
+    def written(self) -> frozenset[int]:
+        """Control tokens that the format can't do without: its stops, and what a short conversation shows."""
+        short = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "pong", "reasoning_content": "why"}]
+        return frozenset(self._stop_ids) | self._control.intersection([*self._opener, *self._ids(to_upstream(short, None))])
+
     def _named(self, *names: str) -> frozenset[int]:
         known = self._vocabulary.special_tokens()
         return frozenset(int(self._vocabulary.encode_special(name)) for name in names if name in known)
@@ -192,6 +199,7 @@ class TmlRenderer(SeamedRenderer):
             self._stop_ids,
             self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
+            named_results=self.wants_result_names,
         )
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[int]:

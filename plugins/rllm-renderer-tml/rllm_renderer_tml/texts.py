@@ -55,6 +55,11 @@ def refuse_without_user(messages: Messages, context: Context) -> Messages:
     return messages
 
 
+def unnamed_results(messages: Messages, context: Context) -> Messages:
+    """Results without a name under their role; upstream would look the name up by the id of the call."""
+    return [{**each, "name": "tool"} if each["role"] == "tool" and not each.get("name") else each for each in messages]
+
+
 def drop_reasoning(messages: Messages, context: Context) -> Messages:
     """Messages without reasoning."""
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from rllm_renderer_core.errors import TokenizerError
@@ -27,23 +28,24 @@ TEXTS = (
 """What both must encode alike: scripts, combining marks, emoji, numbers, white space, code, markup."""
 
 
-def prove_same(upstream: Any, tokenizer: Any, name: str) -> None:
+def prove_same(upstream: Any, tokenizer: Any, name: str, written: Collection[int]) -> None:
     """Compares control tokens by id, size, and the ids of a fixed set of texts.
 
     Args:
         upstream: ``tml_renderers``' own tokenizer.
         tokenizer: The one that was passed in.
         name: Of the renderer, for the error.
+        written: Ids that the renderer writes or stops at, whatever the conversation: each of them must be there.
 
     Raises:
         TokenizerError: With the first difference.
     """
-    difference = _first_difference(upstream, tokenizer)
+    difference = _first_difference(upstream, tokenizer, written)
     if difference is not None:
         raise TokenizerError(f"the tokenizer isn't the vocabulary of tml_renderers' {name}: {difference}", fix=FIX)
 
 
-def _first_difference(upstream: Any, tokenizer: Any) -> str | None:
+def _first_difference(upstream: Any, tokenizer: Any, written: Collection[int]) -> str | None:
     control = {int(upstream.encode_special(name)) for name in upstream.special_tokens()}
     added = added_tokens(tokenizer)
     by_id = {token: text for text, token in added.items()}
@@ -65,10 +67,11 @@ def _first_difference(upstream: Any, tokenizer: Any) -> str | None:
         return f"it has ids up to {size - 1}, which don't exist there"
     if any(_has(upstream, token) and token not in unnamed for token in range(size, size + 16)):
         return f"it ends at id {size - 1}, where the other goes on"
-    # A control token that isn't named here must be one that no format uses: reserved, or behind the end.
-    used = [token for token in unnamed if token < size and not _reserved(upstream.decode([token]))]
-    if used:
-        return f"id {used[0]} is {upstream.decode([used[0]])!r} there and no control token here"
+    # A control token that isn't named here must be one that this format never writes: reserved, or of another modality behind
+    # the end of a vocabulary that is the text model's alone (Qwen3.5's audio tokens).
+    lacking = [token for token in unnamed if token in written or (token < size and not _reserved(upstream.decode([token])))]
+    if lacking:
+        return f"id {min(lacking)} is {upstream.decode([min(lacking)])!r} there and no control token here"
     for text in TEXTS:
         here, there_ids = list(tokenizer.encode(text, add_special_tokens=False)), list(upstream.encode_ordinary(text))
         if here != there_ids:
