@@ -10,7 +10,7 @@ from .distributions import install_command
 from .errors import PluginError
 from .plugin import Coverage, Query, Unavailable
 from .request import Request
-from .selection import ask
+from .selection import ask, candidates, told
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,15 @@ def _verdict(each: Registered, query: Query, detected: Coverage | None) -> Verdi
     base = (each.backend.name, each.distribution, each.version, each.backend.priority)
     try:
         answer = detected or ask(each, query)
+        if answer is None and query.tokenizer is not None:
+            candidates(each, query)  # what the search by the chat template asks it
+        parsing = ""
+        if isinstance(answer, Coverage) and query.tokenizer is not None:
+            parsing, _ = told(each, query, answer)
     except PluginError as error:
         return Verdict(*base, "broken", reason=str(error).splitlines()[0], fix=error.fix or "")
     if isinstance(answer, Coverage):
         match = answer.match.name.lower()
-        parsing = each.backend.parsing(query, answer) if query.tokenizer is not None else ""
         reason = "; ".join(filter(None, (answer.reason, parsing)))
         return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, reason, "", answer.by_experiment)
     if isinstance(answer, Unavailable):

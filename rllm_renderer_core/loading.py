@@ -72,6 +72,10 @@ def _valid(backend: Any) -> Backend:
         raise TypeError(f"{type(backend).__name__} has no name")
     if not isinstance(priority, int) or isinstance(priority, bool):
         raise TypeError(f"backend {name!r} needs an int as priority, not {priority!r}")
+    for attribute in ("options", "spellings", "upstream", "own_vocabulary"):
+        value = getattr(backend, attribute)
+        if isinstance(value, str) or not isinstance(value, Iterable) or not all(isinstance(each, str) for each in value):
+            raise TypeError(f"{attribute} of backend {name!r} must be a set or tuple of texts, not {value!r}")
     return backend
 
 

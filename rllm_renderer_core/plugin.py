@@ -150,6 +150,10 @@ class Backend:
         """All names that ``resolve(renderer=...)`` can ask of this backend; used in error messages."""
         return ()
 
+    def models(self) -> Iterable[str]:
+        """Names of models that it lists, where there is a list: ``doctor`` looks for two backends that claim one equally."""
+        return ()
+
     def candidates(self, query: Query) -> Iterable[Coverage]:
         """Coverages to try by token parity on a tokenizer whose name nobody knows; best guess first.
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from .discovery import Installed
+from .discovery import Installed, Registered
 from .distributions import KNOWN_PLUGINS, install_command
-from .errors import BackendUnavailableError, NoBackendError, NoBridgeError, OptionError, PinMismatchError, RendererError
+from .errors import (
+    BackendUnavailableError,
+    NoBackendError,
+    NoBridgeError,
+    OptionError,
+    PinMismatchError,
+    PluginError,
+    RendererError,
+)
 from .explanation import Explanation, explanation
 from .plugin import TEMPLATE_BACKEND
 from .renderer import ResolvedRenderer
 from .request import Request, refused_option
 from .resolution import Resolution
-from .selection import Answered, Selection
+from .selection import Answered, Selection, renderer_names
 
 
 def refuse_missing_backend(request: Request, installed: Installed) -> None:
@@ -101,6 +109,13 @@ def refuse_unparsed_tools(renderer: ResolvedRenderer) -> None:
         )
 
 
+def _known_names(registered: Registered) -> str:
+    try:
+        return f"{registered.backend.name}: {', '.join(sorted(renderer_names(registered)))}"
+    except PluginError as error:
+        return str(error).splitlines()[0]
+
+
 def _no_bridge(selection: Selection, name: str, renderer: str) -> NoBridgeError:
     request = selection.request
     reason = f"{name} wins, without a bridge" + (f"; {selection.note}" if selection.note else "")
@@ -130,9 +145,7 @@ def _nothing_covers(selection: Selection) -> RendererError:
             f"backend {each.backend.name!r} can't serve {request.model!r}: {answer.reason}", fix=answer.fix
         )
     if request.renderer is not None:
-        known = "; ".join(
-            f"{each.backend.name}: {', '.join(sorted(each.backend.renderer_names()))}" for each in selection.addressed
-        )
+        known = "; ".join(_known_names(each) for each in selection.addressed)
         what = f"{request.spelling}={request.renderer!r}"
         if unavailable:
             each, answer = unavailable[0]

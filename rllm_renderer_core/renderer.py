@@ -21,6 +21,7 @@ from .contract.pairing import fill_history
 from .contract.parsing import ParseGuard
 from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
 from .contract.sampled import SampledMask
+from .discovery import warn_once
 from .errors import ContractError, RendererError, RenderError
 from .locking import lock_of
 from .plugin import Backend, Coverage, Query
@@ -126,7 +127,11 @@ class ResolvedRenderer(BridgeMethods):
     def deviations(self) -> dict[str, str]:
         """Where its backend differs from the model's chat template on purpose: names or tags of probes, and why."""
         backend, _, coverage, *_ = self._made_of
-        return dict(backend.deviations(coverage))
+        try:
+            return {str(name): str(why) for name, why in backend.deviations(coverage).items()}
+        except (Exception, SystemExit) as error:
+            warn_once(f"backend {backend.name!r}: deviations raised {type(error).__name__}: {error}; it is taken to have none")
+            return {}
 
     # Rendering
 

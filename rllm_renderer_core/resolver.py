@@ -77,12 +77,17 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     try:
         selection = _detected(_selected(request, tokenizer))
         winner = usable(selection)[0].backend.name
-        if selection.by_name and _comparable(selection):
-            selection = _preferred(_created(selection), selection) or selection
+        faults: list[str] = []
+        if selection.by_name and tokenizer is not None:
+            from .parity.trial import faults_of
+
+            renderer = _created(selection)
+            faults = faults_of(renderer)
+            selection = _preferred(renderer, selection) or selection
         registered, coverage = usable(selection)
         winner = registered.backend.name
         detected = coverage if coverage.match is Match.PARITY else None
-        reason = f"{winner} wins" + (f"; {selection.note}" if selection.note and detected is None else "")
+        reason = "; ".join([f"{winner} wins", *([selection.note] if selection.note and detected is None else []), *faults])
     except RendererError as error:
         reason = str(error).splitlines()[0]
     return explanation(request, tokenizer, load_backends(), winner, reason, detected)

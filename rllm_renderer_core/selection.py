@@ -145,6 +145,42 @@ def candidates(registered: Registered, query: Query) -> list[Coverage]:
         raise _plugin_error(registered, "candidates", error) from error
 
 
+def renderer_names(registered: Registered) -> list[str]:
+    """The names that a backend knows, for error messages.
+
+    Raises:
+        PluginError: ``renderer_names`` raised, or gives something else than texts.
+    """
+    try:
+        return _texts(registered.backend.renderer_names())
+    except (Exception, SystemExit) as error:
+        raise _plugin_error(registered, "renderer_names", error) from error
+
+
+def told(registered: Registered, query: Query, coverage: Coverage) -> tuple[str, dict[str, str]]:
+    """What a backend says of its renderer: how completions are read, and where it differs from the template on purpose.
+
+    Raises:
+        PluginError: ``parsing`` or ``deviations`` raised, or gives something else than texts.
+    """
+    method = "parsing"
+    try:
+        (parsing,) = _texts([registered.backend.parsing(query, coverage)])
+        method = "deviations"
+        deviations = dict(registered.backend.deviations(coverage))
+        _texts([*deviations, *deviations.values()])
+        return parsing, deviations
+    except (Exception, SystemExit) as error:
+        raise _plugin_error(registered, method, error) from error
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    found = list(values)
+    if not all(isinstance(each, str) for each in found):
+        raise TypeError(f"it must give texts, not {found!r}")
+    return found
+
+
 def _valid(answer: Any) -> Coverage | Unavailable:
     """The answer, if its fields have the types that they declare: what is compared and sorted later fails for every plugin."""
     if not isinstance(answer, (Coverage, Unavailable)):

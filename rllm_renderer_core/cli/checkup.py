@@ -24,6 +24,7 @@ from ..distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_comma
 from ..loading import load
 from ..metadata import PluginInfo, find
 from ..version import __version__
+from .asking import answers, broken, claims, loads, tried
 from .unreadable import entry_points, unreadable
 from .variables import Finding, environment, variables
 
@@ -51,12 +52,15 @@ class CheckUp:
         return [each for each in self.findings if each.problem]
 
 
-def examine(*, imports: bool = True) -> CheckUp:
+def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = None) -> CheckUp:
     """Look at everything.
 
     Args:
+        model: Also try the renderer of this model, on ``tokenizer``.
+        tokenizer: That model's.
         imports: Also import what the backends wrap, each package in a process of its own.
     """
+    watched = list(loads())  # first: what a module prints, it prints once
     states = plugins(check=True)
     upstream = _upstream()
     out = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
@@ -64,7 +68,12 @@ def examine(*, imports: bool = True) -> CheckUp:
     installed = _distributions({name for versions in upstream.values() for name in versions})
     out.findings += _core_metadata()
     out.findings += unreadable()
-    out.findings += (_of_state(each) for each in states if each.error is not None and each.state in FAULTS)
+    traces = broken()
+    faulty = [each for each in states if each.error is not None and each.state in FAULTS]
+    out.findings += (_of_state(each, traces.get((each.name, each.distribution), "")) for each in faulty)
+    out.findings += [*watched, *answers(), *claims()]
+    if model or tokenizer is not None:
+        out.findings += tried(model or "", tokenizer)
     for name, copies in sorted(installed.items()):
         out.findings += _copies(name, copies)
         out.findings += _files(name, copies[0])
@@ -143,10 +152,10 @@ def _core_metadata() -> Iterator[Finding]:
         )
 
 
-def _of_state(plugin: PluginInfo) -> Finding:
+def _of_state(plugin: PluginInfo, trace: str) -> Finding:
     first, *rest = (plugin.error or "").splitlines()
     fix = next((line.strip().removeprefix("fix: ") for line in rest if line.startswith("  fix: ")), "")
-    return Finding(f"{plugin.state}: {first}", fix)
+    return Finding(f"{plugin.state}: {first}", fix, trace=trace)
 
 
 def _copies(name: str, copies: list[Any]) -> Iterator[Finding]:

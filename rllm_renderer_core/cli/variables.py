@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +27,17 @@ VARIABLES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """Something worth saying; only a problem makes the exit status 1."""
+    """Something worth saying; only a problem makes the exit status 1. ``trace`` is the traceback of what was raised, if any."""
 
     what: str
     fix: str = ""
     problem: bool = True
+    trace: str = ""
+
+
+def traced(error: BaseException | None) -> str:
+    """The traceback of an error, with its causes."""
+    return "" if error is None else "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
 
 def environment() -> dict[str, str]:

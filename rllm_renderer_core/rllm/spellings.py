@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import resolver
-from ..discovery import load_backends, warn_once
+from ..discovery import Registered, load_backends, warn_once
 from ..distributions import install_command
-from ..errors import OptionError, PinMismatchError
+from ..errors import OptionError, PinMismatchError, PluginError
 from ..resolution import Resolution
+from ..selection import renderer_names
 from ..vocabulary import load_tokenizer
 from .renderer import RllmRenderer
 
@@ -245,10 +246,17 @@ def _addressed(option: str, name: Any) -> dict[str, str]:
             return {"renderer_family": family}
         fix = install_command("rllm-renderer-prime")
         warn_once(f"renderer_name={name!r} means prime's {family} in rLLM, which isn't here: {fix}")
-    having = [each.backend for each in registered if name in each.backend.renderer_names()]
+    having = [each.backend for each in registered if _has(each, name)]
     if having and not any(option in backend.spellings for backend in having):
         return {"renderer": name}
     return {option: name}
+
+
+def _has(registered: Registered, name: Any) -> bool:
+    try:
+        return name in renderer_names(registered)
+    except PluginError:  # said where that backend is asked for
+        return False
 
 
 def _letters(name: str) -> str:

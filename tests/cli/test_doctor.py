@@ -4,6 +4,8 @@ import json
 import sys
 
 import pytest
+from plugin_source import plugin
+from toy import ToyTokenizer
 
 
 @pytest.fixture
@@ -184,3 +186,48 @@ def test_what_an_interrupted_uninstall_left_has_no_name():
             raise FileNotFoundError
 
     assert checkup._name(Left()) == ""
+
+
+LISTS = "    def models(self):\n        return ['toy/toy-1', 'toy/toy-2']\n\n    def renderer_names"
+
+
+def test_two_backends_that_claim_a_model_equally(doctor, install):
+    models = ("toy/toy-1", "toy/toy-2")
+    one = plugin("one", renderer="r1", models=models).replace("    def renderer_names", LISTS)
+    install("rllm-renderer-one", source=one)
+    install("rllm-renderer-two", source=plugin("two", renderer="r2", models=models))
+    _, problems = doctor()
+    (found,) = problems
+    assert found["what"].startswith("ambiguous: backends 'one' and 'two' of rllm-renderer-one and rllm-renderer-two claim ")
+    assert "'toy/toy-1'" in found["what"] and found["what"].endswith(", and 1 more")
+    assert "backend='one' or backend='two'" in found["fix"]
+
+
+def test_two_backends_with_a_renderer_of_one_name(doctor, install):
+    install("rllm-renderer-one", source=plugin("one", renderer="same", models=("a/1",)))
+    install("rllm-renderer-two", source=plugin("two", renderer="same", models=("a/2",)))
+    install("rllm-renderer-low", source=plugin("low", renderer="same", models=("a/1",), priority=5))
+    _, problems = doctor()
+    (found,) = problems
+    assert "ambiguous: " in found["what"] and "(named)" in found["what"] and "'low'" not in found["what"]
+
+
+def test_the_traceback_of_what_was_raised(run, install):
+    install("rllm-renderer-bad", source="def load():\n    raise ValueError('oops')\n\n\nload()")
+    install("rllm-renderer-odd", source=plugin("odd", covers="raise KeyError('why')"))
+    quiet, page = run("doctor", "--no-imports"), run("doctor", "--no-imports", "--traceback")
+    assert "Traceback" not in quiet.stdout and page.stdout.count("Traceback (most recent call last)") >= 2
+    assert "in load" in page.stdout and "ValueError: oops" in page.stdout and "KeyError: 'why'" in page.stdout
+    found = json.loads(run("doctor", "--no-imports", "--traceback", "--json").stdout)["findings"]
+    assert sum("Traceback" in each["trace"] for each in found) == 2
+    assert all("trace" not in each for each in json.loads(run("doctor", "--no-imports", "--json").stdout)["findings"])
+
+
+def test_a_model_is_tried_where_one_is_named(run, install, toy_source, monkeypatch):
+    from rllm_renderer_core import vocabulary
+
+    install("rllm-renderer-toy", source=toy_source().replace("return [2]", "return ['<end>']"))
+    monkeypatch.setattr(vocabulary, "load_tokenizer", lambda name: ToyTokenizer())
+    assert "get_stop_token_ids" not in run("doctor", "--no-imports").stdout
+    result = run("doctor", "toy/one", "--no-imports")
+    assert result.exit_code == 1 and "returned from get_stop_token_ids what isn't a list of ids" in result.stdout

@@ -66,6 +66,9 @@ class FireworksBackend(Backend):
     def renderer_names(self) -> Iterable[str]:
         return sorted(self._names(cookbook.find()) or _expected())
 
+    def models(self) -> Iterable[str]:
+        return [model for row in FAMILIES for model in row.checked]
+
     def candidates(self, query: Query) -> Iterable[Coverage]:
         """The renderer of each row, for tokenizers whose name nobody knows."""
         found = cookbook.find()

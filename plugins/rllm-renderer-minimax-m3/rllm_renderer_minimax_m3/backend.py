@@ -40,6 +40,9 @@ class MiniMaxM3Backend(Backend):
     def renderer_names(self) -> Iterable[str]:
         return (self.name,)
 
+    def models(self) -> Iterable[str]:
+        return MODELS
+
     def candidates(self, query: Query) -> Iterable[Coverage]:
         return (self._coverage(Match.PARITY, "the tokenizer's template gives the same ids"),)
 

@@ -68,6 +68,10 @@ class PrimeBackend(Backend):
         found = installed_upstream()
         return () if found is None else found.families
 
+    def models(self) -> Iterable[str]:
+        found = installed_upstream()
+        return () if found is None else found.models
+
     def candidates(self, query: Query) -> Iterable[Coverage]:
         """Every family, but gpt-oss only on harmony's vocabulary: its renderer builds one of its own before it looks."""
         harmony = query.tokenizer is None or "<|channel|>" in added_tokens(query.tokenizer)

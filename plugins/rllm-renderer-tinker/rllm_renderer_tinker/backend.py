@@ -76,6 +76,9 @@ class TinkerBackend(Backend):
     def renderer_names(self) -> Iterable[str]:
         return sorted(catalog.builtin_names() | catalog.registered().keys())
 
+    def models(self) -> Iterable[str]:
+        return catalog.models() if importlib.util.find_spec("tinker_cookbook") is not None else ()
+
     def candidates(self, query: Query) -> Iterable[Coverage]:
         """Every renderer with a stop token, for tokenizers whose name nobody knows: the families first, then their variants."""
         if importlib.util.find_spec("tinker_cookbook") is None:

@@ -57,6 +57,9 @@ class TmlBackend(Backend):
     def renderer_names(self) -> Iterable[str]:
         return sorted(BY_NAME)
 
+    def models(self) -> Iterable[str]:
+        return BY_MODEL
+
     def candidates(self, query: Query) -> Iterable[Coverage]:
         """Every renderer: those of another vocabulary are refused by ``create`` before they render."""
         if importlib.util.find_spec("tml_renderers") is None or importlib.util.find_spec("torch") is None:
