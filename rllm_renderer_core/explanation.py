@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .contract.answers import ask, candidates, told
 from .discovery import Installed, Registered
 from .distributions import install_command
 from .errors import PluginError
 from .plugin import Coverage, Query, Unavailable
 from .request import Request
-from .selection import ask, candidates, told
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .contract.answers import renderer_names
 from .discovery import Installed, Registered
 from .distributions import KNOWN_PLUGINS, install_command
 from .errors import (
@@ -18,7 +19,7 @@ from .plugin import TEMPLATE_BACKEND
 from .renderer import ResolvedRenderer
 from .request import Request, refused_option
 from .resolution import Resolution
-from .selection import Answered, Selection, renderer_names
+from .selection import Answered, Selection
 
 
 def refuse_missing_backend(request: Request, installed: Installed) -> None:

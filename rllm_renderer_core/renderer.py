@@ -21,6 +21,7 @@ from .contract.pairing import fill_history
 from .contract.parsing import ParseGuard
 from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
 from .contract.sampled import SampledMask
+from .contract.tokenizers import lacking, packed
 from .discovery import warn_once
 from .errors import ContractError, RendererError, RenderError
 from .locking import lock_of
@@ -98,7 +99,8 @@ class ResolvedRenderer(BridgeMethods):
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, self._made_of
+        backend, query, *more = self._made_of
+        return _restore, (backend, replace(query, tokenizer=packed(query.tokenizer)), *more)
 
     def with_marker_text(self, marker_text: str) -> ResolvedRenderer:
         """The same renderer with another choice of ``marker_text``.
@@ -170,7 +172,8 @@ class ResolvedRenderer(BridgeMethods):
         except RendererError:
             raise
         except (Exception, SystemExit) as error:
-            raise RenderError(
+            lacks = lacking(self.query.tokenizer, error, f"{self.backend}:{self.name}")
+            raise lacks or RenderError(
                 f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}"
             ) from error
         if method == "render":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from .contract.tokenizers import lacking
 from .discovery import load_backends, warn_once
 from .distributions import install_command
 from .errors import CreateError, OptionError, PinMismatchError, RendererError
@@ -184,6 +185,9 @@ def _created(selection: Selection) -> ResolvedRenderer:
     except OptionError:
         raise
     except (Exception, SystemExit) as error:
+        lacks = lacking(selection.query.tokenizer, error, f"{resolution.backend}:{resolution.renderer}")
+        if lacks is not None:
+            raise lacks from error
         raised = _create_error(selection, error)
         if raised is error:
             raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from concurrent.futures import Future
 from typing import Any
 
 from .errors import TokenizerError
@@ -105,7 +107,33 @@ def chat_template(tokenizer: Any) -> str | None:
     return found.get("default") or found.get("tool_use")
 
 
+_loading: dict[str, Future[Any]] = {}
+_loading_lock = threading.Lock()
+
+
 def load_tokenizer(model: str) -> Any:
+    """A tokenizer by name or path, with transformers. Calls at the same time share one load and its tokenizer.
+
+    Raises:
+        TokenizerError: transformers isn't installed, or can't load it; ``__cause__`` tells.
+    """
+    with _loading_lock:
+        running = _loading.get(model)
+        mine = Future[Any]() if running is None else running
+        _loading[model] = mine
+    if running is not None:
+        return running.result()
+    try:
+        mine.set_result(_load_tokenizer(model))
+    except BaseException as error:
+        mine.set_exception(error)
+    finally:
+        with _loading_lock:
+            del _loading[model]
+    return mine.result()
+
+
+def _load_tokenizer(model: str) -> Any:
     """A tokenizer by name or path, with transformers.
 
     Raises:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
+from ..contract.answers import ask, candidates, renderer_names, told
 from ..discovery import Registered, load_backends
 from ..errors import AmbiguousBackendError, PluginError, RendererError
 from ..loading import load
 from ..metadata import Plugin, find
 from ..plugin import Coverage, Query
-from ..selection import ask, best, candidates, renderer_names, told
+from ..selection import best
 from .variables import Finding, traced
 
 UNKNOWN = "nobody/knows-this-model"

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..contract.answers import ask, candidates
 from ..discovery import Registered
 from ..errors import OptionError, PluginError, RendererError
 from ..plugin import Coverage, Match, Query
 from ..renderer import ResolvedRenderer
 from ..request import refused_option
 from ..resolution import Resolution
-from ..selection import ask, candidates
 from ..vocabulary import chat_template
 from .bridges import BridgeResult, bridges_differ, compare_bridges
 from .comparison import Budget, parity, remembered, template_ids, template_renderer

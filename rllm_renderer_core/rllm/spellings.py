@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import resolver
+from ..contract.answers import renderer_names
 from ..discovery import Registered, load_backends, warn_once
 from ..distributions import install_command
 from ..errors import OptionError, PinMismatchError, PluginError
 from ..resolution import Resolution
-from ..selection import renderer_names
 from ..vocabulary import load_tokenizer
 from .renderer import RllmRenderer
 
