@@ -29,7 +29,6 @@ class ChatTemplateRenderer(SeamedRenderer):
     what the template shows, as far as round trips prove it (see ``LearnedParser``).
     """
 
-    takes_views = True
     wants_result_names = False  # a template gets the messages that serving would pass to it
 
     def __init__(self, tokenizer: Any, variables: dict[str, Any], *, bridge: bool) -> None:

@@ -13,6 +13,8 @@ from .seam import SeamBridge
 class SeamedRenderer(ABC):
     """The base of a renderer whose ``render_ids`` is all that is known of its format."""
 
+    takes_views = True  # the seam never copies the previous prompt
+
     @abstractmethod
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False

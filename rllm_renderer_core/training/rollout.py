@@ -80,7 +80,7 @@ class Rollout(RolloutState):
             TokenIdError: ``completion_ids`` aren't ids of the vocabulary; ``index`` tells which entry.
             RolloutError: Called out of order, or ids, ``logprobs`` and ``finish_reason`` contradict each other.
         """
-        if not self.segments or self._recorded:
+        if not self.segments or self.recorded:
             raise RolloutError("record needs a prompt that nothing was sampled from yet", fix="call begin or extend first")
         completion = list(self.renderer.as_ids(completion_ids, "completion_ids"))
         given = None if logprobs is None else as_logprobs(logprobs, len(completion))
@@ -92,12 +92,12 @@ class Rollout(RolloutState):
         if restored is not None:
             completion.append(restored)
             given = None if given is None else [*given, None]
-        prompt = IdsView(self.segments[-1].token_ids, self._prompt_size)
+        prompt = IdsView(self.segments[-1].token_ids, self.prompt_size)
         parsed = self.renderer.parse_response(completion, tools=self.tools, prompt_ids=prompt)
-        self._replies[len(self.messages)] = Reply.of(parsed)
+        self.replies[len(self.messages)] = Reply.of(parsed)
         self.segments[-1].add_sampled(completion, given, parsed.to_message(), restored_stop=restored is not None)
         self.turns += 1
-        self._recorded = True
+        self.recorded = True
         return parsed
 
     def extend(self, new_messages: Sequence[Message]) -> list[int]:
@@ -111,25 +111,25 @@ class Rollout(RolloutState):
             The prompt ids to sample the next turn from: the previous prompt and completion, id for id, and the new messages; or
             the whole conversation rendered again, with the reason in ``declines``.
         """
-        if not self._recorded:
+        if not self.recorded:
             raise RolloutError("extend needs a recorded completion", fix="call record first")
         new = normalize_messages(new_messages)
         segment = self.segments[-1]
-        history = IdsView(segment.token_ids, self._prompt_size)
+        history = IdsView(segment.token_ids, self.prompt_size)
         out = bridged_over_broken(
             self.renderer,
             history,
-            segment.token_ids[self._prompt_size :],
+            segment.token_ids[self.prompt_size :],
             new,
             self.tools,
             self.messages[-1],
-            self._replies.get(len(self.messages) - 1),
+            self.replies.get(len(self.messages) - 1),
         )
         if isinstance(out, BridgeDeclined):
             return self._render([*self.messages, *new], self.tools, Decline(self.turns, out.reason))
         segment.token_ids.extend(out)
         segment.messages.extend(new)
-        self._prompt_size, self._recorded = len(segment.token_ids), False
+        self.prompt_size, self.recorded = len(segment.token_ids), False
         return list(segment.token_ids)
 
     # Whole conversations
@@ -155,8 +155,8 @@ class Rollout(RolloutState):
         difference = None if declared == self.tools else "the declared tools changed"
         new = incoming
         if difference is None:
-            difference, new = compare(self.messages, self._replies, incoming)
-        if difference is None and not self._recorded:
+            difference, new = compare(self.messages, self.replies, incoming)
+        if difference is None and not self.recorded:
             if not new:
                 return self.prompt_ids  # the same request again
             difference = "messages came before anything was sampled from the prompt"
@@ -197,7 +197,7 @@ class Rollout(RolloutState):
         try:
             prompt = _whole_prompt(self.renderer, messages, tools)
         except RendererError as error:
-            if decline is None or not answers_broken(self._replies.get(len(self.messages) - 1), messages[len(self.messages) :]):
+            if decline is None or not answers_broken(self.replies.get(len(self.messages) - 1), messages[len(self.messages) :]):
                 raise
             raise RolloutError(
                 f"a result answers a call that doesn't parse, which can neither be bridged ({decline.reason}) nor rendered: "
@@ -207,10 +207,10 @@ class Rollout(RolloutState):
         if decline is not None:
             self.declines.append(decline)
         kept = len(self.messages) if messages[: len(self.messages)] == self.messages else 0
-        self._replies = {index: reply for index, reply in self._replies.items() if index < kept}
+        self.replies = {index: reply for index, reply in self.replies.items() if index < kept}
         self.tools = tools
         self.segments.append(Segment(prompt, [], messages))
-        self._prompt_size, self._recorded = len(prompt), False
+        self.prompt_size, self.recorded = len(prompt), False
         return list(prompt)
 
 

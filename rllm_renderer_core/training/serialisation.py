@@ -37,10 +37,10 @@ def as_dict(rollout: RolloutState) -> dict[str, Any]:
         "turns": rollout.turns,
         "replies": [
             {"message": index, "content": reply.content, "calls": [call._asdict() for call in reply.calls]}
-            for index, reply in rollout._replies.items()
+            for index, reply in rollout.replies.items()
         ],
-        "prompt_size": rollout._prompt_size,
-        "recorded": rollout._recorded,
+        "prompt_size": rollout.prompt_size,
+        "recorded": rollout.recorded,
     }
 
 
@@ -77,14 +77,14 @@ def _read(out: RolloutState, data: Mapping[str, Any]) -> None:
     out.segments = [_segment(each, out.renderer) for each in data["segments"]]
     out.declines = [Decline(**each) for each in data["declines"]]
     out.turns = int(data["turns"])
-    out._replies = {
+    out.replies = {
         each["message"]: Reply(each["content"], tuple(ShownCall(**call) for call in each["calls"])) for each in data["replies"]
     }
     size, recorded = data["prompt_size"], data["recorded"]
     last = len(out.segments[-1].token_ids) if out.segments else 0
     if not isinstance(recorded, bool) or not isinstance(size, int) or not 0 <= size <= last or (not recorded and size != last):
         raise ValueError(f"prompt_size {size!r} doesn't fit the last segment of {last} ids")
-    out._prompt_size, out._recorded = size, recorded
+    out.prompt_size, out.recorded = size, recorded
 
 
 def _segment(data: Mapping[str, Any], renderer: ResolvedRenderer) -> Segment:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 class RolloutState:
-    """Plain state without I/O; see ``Rollout``."""
+    """Plain state without I/O; see ``Rollout``.
+
+    Attributes:
+        prompt_size: How many ids of the last segment the current turn is, or was, sampled from.
+        recorded: Whether something was sampled from the current prompt.
+        replies: The sampled turns as they were shown, by the index of their message.
+    """
 
     def __init__(self, renderer: ResolvedRenderer) -> None:
         self._renderer: ResolvedRenderer | None = renderer
@@ -26,9 +32,9 @@ class RolloutState:
         self.segments: list[Segment] = []
         self.declines: list[Decline] = []
         self.turns = 0
-        self._replies: dict[int, Reply] = {}
-        self._prompt_size = 0
-        self._recorded = False  # whether something was sampled from the current prompt
+        self.replies: dict[int, Reply] = {}
+        self.prompt_size = 0
+        self.recorded = False
 
     def __repr__(self) -> str:
         ids = sum(len(segment.token_ids) for segment in self.segments)
@@ -65,7 +71,7 @@ class RolloutState:
     @property
     def prompt_ids(self) -> list[int]:
         """The prompt that the current turn is, or was, sampled from. A copy."""
-        return self.segments[-1].token_ids[: self._prompt_size] if self.segments else []
+        return self.segments[-1].token_ids[: self.prompt_size] if self.segments else []
 
     def remaining(self, max_len: int) -> int:
         """How many ids fit behind the current ones into a sequence of ``max_len``; 0 where none does."""
@@ -88,8 +94,8 @@ class RolloutState:
         if not sampled:
             for segment in out.segments:
                 segment.turns.clear()
-        out.declines, out._replies = list(self.declines), dict(self._replies)
-        out._prompt_size, out._recorded = self._prompt_size, self._recorded
+        out.declines, out.replies = list(self.declines), dict(self.replies)
+        out.prompt_size, out.recorded = self.prompt_size, self.recorded
         return out
 
     def __copy__(self) -> Self:

@@ -44,11 +44,11 @@ class Rollouts(RuleBasedStateMachine):
         self.kept = [Kept(rollout, [], [])]
 
     def pick(self, data, recorded):
-        fitting = [each for each in self.kept if each.rollout._recorded is recorded]
+        fitting = [each for each in self.kept if each.rollout.recorded is recorded]
         return data.draw(st.sampled_from(fitting))
 
     def any(self, recorded):
-        return any(each.rollout._recorded is recorded for each in self.kept)
+        return any(each.rollout.recorded is recorded for each in self.kept)
 
     @precondition(lambda self: self.any(False))
     @rule(data=st.data(), ids=IDS, with_logprobs=st.booleans(), reason=st.sampled_from([None, "stop", "length"]))

@@ -27,7 +27,6 @@ class Rot13Renderer(SeamedRenderer):
     """Renders and parses by hand, and bridges by the core's experiment."""
 
     reasoning_ids = ()
-    takes_views = True
 
     def __init__(self) -> None:
         self._seam = SeamBridge(self.prompt_ids, [END], range(6))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rllm_renderer_core.contract.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.contract.returned import BridgedTokens
 from rllm_renderer_core.errors import MessageError
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
@@ -32,6 +33,8 @@ class MiniMaxM3Renderer:
     Raises:
         TokenizerError: Where the tokenizer lacks one of the format's tokens.
     """
+
+    takes_views = True
 
     def __init__(self, tokenizer: Any, options: Options | None = None) -> None:
         self.options = options or Options()
@@ -104,7 +107,7 @@ class MiniMaxM3Renderer:
         Raises:
             BridgeDeclined: Where the new turns can't be appended, with the reason in one line.
         """
-        prompt, completion = list(previous_prompt_ids), list(previous_completion_ids)
+        prompt, completion = previous_prompt_ids, list(previous_completion_ids)  # the prompt may be long: it isn't copied
         try:
             messages = normalize_messages(new_messages)
             check_messages(messages)
@@ -114,8 +117,7 @@ class MiniMaxM3Renderer:
             chunks = list(conversation_chunks(messages, 0, self.options, called=True))
         except MessageError as error:
             raise as_declined(error) from error
-        known = prompt + completion
-        out = RenderedTokens(known, [None] * len(known), [None] * len(known))
+        out = RenderedTokens([], [], [])
         if missing:
             _extend(out, [self._vocabulary.close], -1)
         if not newline:
@@ -123,7 +125,7 @@ class MiniMaxM3Renderer:
         for chunk in chunks:
             self._append(out, chunk)
         _extend(out, self._next_opener, -1)
-        return out
+        return BridgedTokens(prompt, completion, out.token_ids, out.message_indices, out.sampled_mask)
 
     def _append(self, out: RenderedTokens, chunk: Chunk) -> None:
         ids = self._ids(chunk)

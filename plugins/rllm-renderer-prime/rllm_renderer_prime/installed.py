@@ -53,7 +53,7 @@ def _read(folder: str, *stamps: int) -> Installed:
     if models is None or not all(isinstance(value, str) for value in models.values()):
         models = dict(importlib.import_module(f"{UPSTREAM}.base").MODEL_RENDERER_MAP)
     if configs is None:
-        configs = dict.fromkeys(importlib.import_module(f"{UPSTREAM}.configs")._CONFIG_BY_NAME)
+        configs = dict.fromkeys(importlib.import_module(f"{UPSTREAM}.configs")._CONFIG_BY_NAME)  # noqa: SLF001 - no public name
     return Installed({key: str(value) for key, value in models.items()}, tuple(sorted(configs.keys() - NOT_FAMILIES)))
 
 

@@ -196,7 +196,7 @@ def closing_empty(render_message: Callable[..., Any]) -> Callable[..., Any]:
         if message["role"] != "assistant" or INDEX not in message or message["content"] or message.get("tool_calls"):
             return out
         chunk = type(out.output[-1])
-        close = render_message.__self__._end_message_token  # type: ignore[attr-defined]
+        close = render_message.__self__._end_message_token  # type: ignore[attr-defined]  # noqa: SLF001 - no public name
         last = chunk(tokens=[*out.output[-1].tokens, close])
         return type(out)(header=out.header, output=[*out.output[:-1], last])
 
