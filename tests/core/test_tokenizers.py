@@ -108,7 +108,7 @@ def test_a_python_only_tokenizer_serves_where_offsets_are_only_wanted():
     real = real_tokenizers.load(name)
 
     class Slow:
-        name_or_path, is_fast, chat_template = name, False, None
+        name_or_path, is_fast, chat_template = real.name_or_path, False, real.chat_template
 
         def __getattr__(self, attribute):
             return getattr(real, attribute)
