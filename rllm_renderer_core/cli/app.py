@@ -28,6 +28,7 @@ COMMANDS = {
     "learn": "learn",
     "demo": "demo",
     "doctor": "doctor",
+    "new": "new",
 }
 """Name of a command to the module of this package that has it, in the order of ``--help``."""
 

@@ -1,0 +1,44 @@
+"""``rllm-renderer new``: what it writes is tested by tests/core/test_docs_plugins.py; here, what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rllm_renderer_core.cli.new import plugin_files
+
+
+def test_it_writes_a_folder_and_says_how_to_go_on(run, tmp_path):
+    result = run("new", "my-model", "--into", str(tmp_path))
+    assert result.exit_code == 0, result.stderr
+    folder = tmp_path / "rllm-renderer-my-model"
+    written = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
+    assert written == plugin_files("my-model", "my-model/my-model-1")
+    assert "class MyModelBackend" in written["rllm_renderer_my_model/__init__.py"]
+    assert not [text for text in written.values() if re.search("@[A-Z]+@", text)]
+    assert result.stdout.endswith("rllm-renderer-my-model && pip install -e '.[testing]' && pytest\n")
+    again = run("new", "my-model", "--into", str(tmp_path))
+    assert again.exit_code == 2 and "is there already" in again.stderr and again.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Acme", "can't name a backend"),
+        ("a_b", "can't name a backend"),
+        ("class", "can't name a backend"),
+        ("../x", "can't name a backend"),
+        ("prime", "there is a backend 'prime' already"),
+        ("chat-template", "there is a backend 'chat-template' already"),
+    ],
+)
+def test_names_that_it_refuses(run, tmp_path, name, why):
+    result = run("new", name, "--into", str(tmp_path))
+    assert result.exit_code == 2 and why in result.stderr and not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cant_be_written(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("new", "acme", "--into", str(tmp_path / "file"))
+    assert result.exit_code == 2 and "can't write" in result.stderr
