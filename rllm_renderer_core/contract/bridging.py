@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import BridgeDeclined
 from ..plugin import Query
-from ..types import Message, Renderer, ToolCallStatus
-from ..vocabulary import reasoning_ids
+from ..types import Message, Renderer
 from .ids import IdsView
 from .marker_text import MarkerText
 from .messages import has_media, normalize_messages, normalize_tools
-from .pairing import calls_of, fill_results, results_in, sampled_calls
+from .pairing import answered_turn, calls_of, fill_results, results_in, sampled_calls
 from .parsing import GENERATED_ID, ParseGuard
 from .returned import BridgedTokens, checked_bridge
+from .unfinished import Unfinished
 
 QUERY_ROLES = frozenset({"user", "developer", "system"})
 """Roles that open a new query: where ``thinking_retention="tool_cycle"`` renders again."""
@@ -50,7 +49,7 @@ class BridgeGuard:
         self._media = bool(getattr(upstream, "supports_media", False))
         self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
-        self._tokenizer = query.tokenizer
+        self._unfinished = Unfinished(upstream, query.tokenizer, lock, stops)
         self._drops_old_reasoning = query.thinking_retention == "tool_cycle"
 
     def bridge(
@@ -69,12 +68,14 @@ class BridgeGuard:
         """
         new = normalize_messages(new_messages)
         declared = normalize_tools(tools)
-        previous = None if previous_message is None else normalize_messages([previous_message])[0]
+        previous = None if previous_message is None else answered_turn(previous_message)
         self._refuse_early(prompt, sampled, new)
-        self._refuse_unfinished(prompt, sampled, declared)
+        self._unfinished.refuse(prompt, sampled, lambda ids: self._parsing.parse_native(ids, declared, prompt.to_list()))
         if results_in(new):
             if previous is None:
                 previous = self._answered(prompt, sampled, new, declared)
+            if previous is not None and not _ids_are_known(previous, new):
+                previous = None  # the client wrote its own ids: which result answers which call is not to be had from it
             new = self._paired(sampled, new, declared, previous)
         new, declared = self._text.messages(new), self._text.tools(declared)
         previous = None if previous is None else self._text.messages([previous])[0]
@@ -110,45 +111,6 @@ class BridgeGuard:
         if not self._parsing.more_stops.isdisjoint(sampled):
             raise BridgeDeclined("the completion ends with the tokenizer's end of sequence, which closes no turn of the format")
 
-    def _refuse_unfinished(self, prompt: IdsView, sampled: list[int], tools: list[dict[str, Any]] | None) -> None:
-        """Declines a completion that ends inside reasoning or inside a tool call."""
-        stopped = not self._stops.isdisjoint(sampled)
-        inside = self._reasoning is None or self._may_be_inside(self._reasoning, prompt, sampled)
-        if self._reasoning == () and self._may_be_inside(self._unshown_reasoning, prompt, sampled):
-            # The format shows no reasoning, so no parse tells; the model may write its markers all the same.
-            raise BridgeDeclined(f"the completion {'stopped' if stopped else 'was cut off'} inside reasoning")
-        if stopped and not inside:
-            return
-        parsed = self._parsing.parse_native(sampled, tools, prompt.to_list())
-        if not parsed.reasoning_complete:
-            raise BridgeDeclined(f"the completion {'stopped' if stopped else 'was cut off'} inside reasoning")
-        if not stopped and any(call.status is ToolCallStatus.UNCLOSED_BLOCK for call in parsed.tool_calls):
-            raise BridgeDeclined("the completion was cut off inside a tool call")
-
-    @cached_property
-    def _reasoning(self) -> tuple[int, int] | tuple[()] | None:
-        """The backend's ``reasoning_ids``, asked when needed: a backend may have to learn them."""
-        with self._lock:
-            found: tuple[int, int] | tuple[()] | None = getattr(self._upstream, "reasoning_ids", None)
-        return found
-
-    @cached_property
-    def _unshown_reasoning(self) -> tuple[int, int] | tuple[()]:
-        """The vocabulary's markers of reasoning, which it has for formats that show none too."""
-        return reasoning_ids(self._tokenizer)
-
-    @staticmethod
-    def _may_be_inside(markers: tuple[int, int] | tuple[()], prompt: IdsView, sampled: list[int]) -> bool:
-        """Whether the last reasoning marker opens: cheap, and right but for markers in the text of a message."""
-        if not markers:
-            return False
-        opening, closing = markers
-        for ids in (sampled, prompt[-16:]):
-            backwards = ids[::-1]
-            if opening in backwards or closing in backwards:
-                return opening in backwards[: backwards.index(closing) if closing in backwards else None]
-        return False
-
     def _answered(
         self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]], tools: list[dict[str, Any]] | None
     ) -> dict[str, Any] | None:
@@ -174,13 +136,15 @@ class BridgeGuard:
         """New messages whose results have the names of their calls, as far as that is certain."""
         results = [new[index] for index in results_in(new)]
         if previous is not None:
-            calls = calls_of(previous)
-            known = {call_id for _, call_id in calls if call_id is not None}
-            for result in results:
-                if known and result.get("tool_call_id") is not None and result["tool_call_id"] not in known:
-                    raise BridgeDeclined(f"no call of the previous message has the id {result['tool_call_id']!r}")
-            return fill_results(calls, new) if self._names_results else new
+            return fill_results(calls_of(previous), new) if self._names_results else new
         if not self._names_results or all(result.get("name") and result.get("tool_call_id") for result in results):
             return new
         parsed = self._parsing.parse_native(sampled, tools)
         return fill_results(sampled_calls(parsed), new)
+
+
+def _ids_are_known(previous: Mapping[str, Any], new: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether every id that a result has is that of a call, where the calls have ids."""
+    known = {call_id for _, call_id in calls_of(previous) if call_id is not None}
+    given = {new[index].get("tool_call_id") for index in results_in(new)} - {None}
+    return not known or given <= known

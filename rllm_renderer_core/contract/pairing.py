@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from ..errors import MessageError
 from ..types import ParsedResponse
+from .messages import normalize_messages
 
 AnyMessage = TypeVar("AnyMessage", bound=Mapping[str, Any])
 
@@ -20,6 +22,38 @@ Call = tuple[str, str | None]
 def calls_of(message: Mapping[str, Any]) -> list[Call]:
     """The calls of a normalised assistant message."""
     return [(call["function"]["name"], call.get("id")) for call in message.get("tool_calls") or ()]
+
+
+def answered_turn(message: Any) -> dict[str, Any] | None:
+    """The turn that results answer, in normal form, as the client sent it back; ``None`` where it says nothing.
+
+    Only its calls' names and ids matter here, and whether it has text: what was sampled is in the completion. So nothing else
+    that is wrong with it, such as arguments that aren't JSON or a part of an unknown type, costs a bridge.
+    """
+    try:
+        out = normalize_messages([message])[0]
+    except MessageError:
+        out = _calls_alone(message)
+    if out is not None and not isinstance(out["content"], str):
+        out = {**out, "content": "".join(part.get("text") or f"[{part['type']}]" for part in out["content"])}
+    return out if out is not None and out["role"] == "assistant" else None
+
+
+def _calls_alone(message: Any) -> dict[str, Any] | None:
+    """Names and ids of the calls of a message that has no normal form."""
+    if not isinstance(message, Mapping) or message.get("role") != "assistant":
+        return None
+    content, calls = message.get("content"), message.get("tool_calls")
+    out = {"role": "assistant", "content": "" if not content else content if isinstance(content, str) else "[content]"}
+    named = []
+    for call in calls if isinstance(calls, Sequence) and not isinstance(calls, str) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if not isinstance(name, str) or not name:
+            return None
+        known = {} if call.get("id") is None else {"id": str(call["id"])}
+        named.append({**known, "type": "function", "function": {"name": name, "arguments": "{}"}})
+    return {**out, "tool_calls": named} if named else out
 
 
 def sampled_calls(parsed: ParsedResponse) -> list[Call]:

@@ -37,9 +37,9 @@ C = [*encode("four"), END]
 DELTA = [NEWLINE, *ToyRenderer().render_ids(NEW, add_generation_prompt=True)[1:]]
 
 
-def call(name, call_id=None):
+def call(name, call_id=None, arguments="{}"):
     ids = {} if call_id is None else {"id": call_id}
-    return {**ids, "type": "function", "function": {"name": name, "arguments": "{}"}}
+    return {**ids, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def said(*calls):
@@ -458,14 +458,31 @@ def test_a_name_that_was_given_is_never_changed():
     assert names_seen(sampled("look"), [result(name="other", tool_call_id="x")]) == [("other", "x")]
 
 
-def test_an_unknown_id_is_declined_by_name_row_19():
-    text = reason(
-        wrap(ToyRenderer()),
-        completion=sampled("look"),
-        new=[result(tool_call_id="zz")],
-        previous_message=said(call("look", "c0")),
-    )
-    assert text == "no call of the previous message has the id 'zz'"
+def test_ids_that_the_client_wrote_itself_pair_nothing_and_cost_no_bridge_row_19():
+    """Where the format shows them, the backend sees them as they came, and no answered turn that they contradict."""
+    previous = said(call("look", "c0"), call("count", "c1"))
+    foreign = [result(tool_call_id="x0"), result(tool_call_id="x1")]
+    assert names_seen(sampled("look", "count"), foreign, previous) == [(None, "x0"), (None, "x1")]
+    assert names_seen(sampled("look"), [result(tool_call_id="zz")], said(call("look", "c0"))) == [("look", "zz")]
+
+
+SPOILED = {
+    "arguments that aren't JSON": said(call("look", "c0", '{"q":'), call("count", "c1")),
+    "a part of an unknown type": {**said(call("look", "c0"), call("count", "c1")), "content": [{"type": "weather"}]},
+    "an image": {**said(call("look", "c0"), call("count", "c1")), "content": [{"type": "image_url", "image_url": {}}]},
+    "reasoning that is no text": {**said(call("look", "c0"), call("count", "c1")), "reasoning_content": [1]},
+}
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+def test_what_of_the_answered_turn_doesnt_show_costs_no_bridge(kind):
+    new = [result(tool_call_id="c1"), result(tool_call_id="c0")]
+    assert names_seen(sampled("look", "count"), new, SPOILED[kind]) == [("count", "c1"), ("look", "c0")]
+
+
+@pytest.mark.parametrize("previous", ["text", {"role": "user", "content": "hi"}, said({"function": {"name": ""}}), {}])
+def test_an_answered_turn_that_says_nothing_is_left_out(previous):
+    assert names_seen(sampled("look"), [result(tool_call_id="any")], previous) == [("look", "any")]
 
 
 def test_broken_calls_of_the_completion_pair_nothing():
