@@ -60,7 +60,10 @@ class OptionError(RendererError, ValueError):
 
 
 class RenderError(RendererError):
-    """The backend's upstream refused the messages; ``__cause__`` is its own exception."""
+    """The backend's upstream refused the messages; ``__cause__`` is its own exception. ``index`` is the message that it was
+    refused from, or ``None``."""
+
+    index: int | None = None
 
 
 class NoBackendError(RendererError, LookupError):

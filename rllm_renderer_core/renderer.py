@@ -19,13 +19,14 @@ from .contract.marker_text import MarkerText
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
 from .contract.pairing import fill_history
 from .contract.parsing import ParseGuard
+from .contract.refused import locate
 from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
 from .contract.sampled import SampledMask
 from .contract.tokenizers import lacking, packed
 from .discovery import warn_once
-from .errors import ContractError, RendererError, RenderError
+from .errors import ContractError, MessageError, RendererError, RenderError
 from .locking import lock_of
-from .plugin import Backend, Coverage, Query
+from .plugin import Backend, Coverage, Query, probing
 from .resolution import Resolution
 from .types import Message, ParsedResponse, RenderedTokens, Renderer
 from .vocabulary import eos_ids, id_limit
@@ -167,8 +168,22 @@ class ResolvedRenderer(BridgeMethods):
         prepared = self._prepared(messages)
         declared = self._text.tools(normalize_tools(tools))
         try:
+            out = self._upstream(method, prepared, declared, opener)
+        except (RenderError, MessageError) as error:
+            if not probing.get():
+                locate(error, lambda beginning: self._upstream(method, beginning, declared, opener), prepared)
+            raise
+        if method == "render":
+            out = checked_tokens(out, self.backend, messages=len(prepared))
+        else:
+            out = checked_ids(out, self.backend, "render_ids")
+        self._dropping.check(prepared, declared, opener)
+        return out
+
+    def _upstream(self, method: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> Any:
+        try:
             with self._lock:
-                out = getattr(self.upstream, method)(prepared, tools=declared, add_generation_prompt=opener)
+                return getattr(self.upstream, method)(messages, tools=tools, add_generation_prompt=opener)
         except RendererError:
             raise
         except (Exception, SystemExit) as error:
@@ -176,12 +191,6 @@ class ResolvedRenderer(BridgeMethods):
             raise lacks or RenderError(
                 f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}"
             ) from error
-        if method == "render":
-            out = checked_tokens(out, self.backend, messages=len(prepared))
-        else:
-            out = checked_ids(out, self.backend, "render_ids")
-        self._dropping.check(prepared, declared, opener)
-        return out
 
     def _prepared(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         out = normalize_messages(messages)
