@@ -52,6 +52,16 @@ class ParseCheck:
         except Exception:
             return ""
 
+    def marks_in(self, ids: Sequence[int], content: str) -> bool:
+        """Whether control tokens of a completion stand in what became its content."""
+        body = self._before_stop(ids)
+        try:
+            return (
+                any(self._decoder.text([token]) in content for token in self._control.intersection(body)) if content else False
+            )
+        except Exception:
+            return False
+
     def _before_stop(self, ids: Sequence[int]) -> Sequence[int]:
         return ids[: next((index for index, token in enumerate(ids) if token in self._stops), len(ids))]
 
@@ -70,7 +80,7 @@ class ParseCheck:
             atoms = self._decoder.atoms(ids)
         except Exception:
             return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
-        out = self._rewritten(out, "".join(atom.text for atom in atoms))
+        out = self._rewritten(out, atoms)
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and self._closes(prompt_ids or ())
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
@@ -90,8 +100,9 @@ class ParseCheck:
         last = next((token for token in reversed(prompt_ids) if token in self._control), None)
         return last is not None and self._reasoning_ids[1:] == (last,)
 
-    def _rewritten(self, out: ParsedResponse, text: str) -> ParsedResponse:
+    def _rewritten(self, out: ParsedResponse, atoms: Sequence[Atom]) -> ParsedResponse:
         """The calls that aren't what was sampled lose their OK."""
+        text = "".join(atom.text for atom in atoms)
         out = replace(out, tool_calls=located(text, out.tool_calls))
         spans = raw_spans(text, [call.raw for call in out.tool_calls])
         sound = [at for at, call in enumerate(out.tool_calls) if call.status is ToolCallStatus.OK and spans[at][0] >= 0]
@@ -100,7 +111,7 @@ class ParseCheck:
             at: "its raw text isn't in the completion" for at, call in enumerate(calls) if spans[at][0] < 0
         }
         if sound:
-            faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound]), strict=True))
+            faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms), strict=True))
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
                 calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)

@@ -19,6 +19,15 @@ from .rewriting import QUESTION
 
 logger = logging.getLogger("rllm_renderer")
 
+BROKEN = frozenset(
+    {
+        ToolCallStatus.INVALID_JSON,
+        ToolCallStatus.UNCLOSED_BLOCK,
+        ToolCallStatus.MISSING_NAME,
+        ToolCallStatus.MALFORMED_STRUCTURE,
+    }
+)
+"""Statuses of calls that don't have the format's form, whatever the tools are."""
 GENERATED_ID = "call_"
 """How the ids start that calls of a format without ids get."""
 
@@ -57,15 +66,19 @@ class ParseGuard:
     def _parsed(
         self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None, *, ended: bool = False
     ) -> ParsedResponse:
-        out = self.parse_native(ids, tools, prompt_ids)
-        if self._check is not None and out.lossless:
-            with self._lock:
-                prompt = self.opener if prompt_ids is None else prompt_ids
-                out = self._check.checked(ids, out, prompt, ended=ended)
+        out = self._checked(self.parse_native(ids, tools, prompt_ids), ids, prompt_ids, ended)
+        if not out.lossless and self.second is not None:
+            out = _better(out, self._checked(self._read(self.second, ids, tools, prompt_ids), ids, prompt_ids, ended))
         calls = [
             call if call.id is not None else changed(call, id=_generated_id(ids, at)) for at, call in enumerate(out.tool_calls)
         ]
         return replace(out, tool_calls=calls)
+
+    def _checked(self, out: ParsedResponse, ids: list[int], prompt_ids: Sequence[int] | None, ended: bool) -> ParsedResponse:
+        if self._check is None or not out.lossless:
+            return out
+        with self._lock:
+            return self._check.checked(ids, out, self.opener if prompt_ids is None else prompt_ids, ended=ended)
 
     def _ended(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion that the tokenizer's end of sequence ends, which upstream would take for content: parsed without it."""
@@ -82,8 +95,31 @@ class ParseGuard:
     ) -> ParsedResponse:
         """A completion, parsed, not checked, with the ids of calls that the format itself has; ``None`` where it has none.
 
-        The cost of a check is left out where the parse only helps a bridge, which acts on no argument.
+        The cost of a check is left out where the parse only helps a bridge, which acts on no argument. Where the backend gives
+        up on a call, or leaves control tokens in the content, its second parser is asked.
         """
+        out = self._read(self._upstream, ids, tools, prompt_ids)
+        broken = any(call.status in BROKEN for call in out.tool_calls)
+        if (broken or (not out.tool_calls and self._leaves_marks(ids, out))) and self.second is not None:
+            return _better(out, self._read(self.second, ids, tools, prompt_ids))
+        return out
+
+    def _leaves_marks(self, ids: Sequence[int], out: ParsedResponse) -> bool:
+        return self._check is not None and self._check.marks_in(ids, out.content)
+
+    @cached_property
+    def second(self) -> Any:
+        """What the backend has beside its own parser for completions that this gives up on; ``None`` where it has nothing."""
+        try:
+            with self._lock:
+                found = getattr(self._upstream, "second_parser", None)
+                return found if found is not None and found.parses_tool_calls else None
+        except Exception:  # what can't be learned is no second parser
+            return None
+
+    def _read(
+        self, parser: Any, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None
+    ) -> ParsedResponse:
         try:
             declared = normalize_tools(tools)
         except ToolError:
@@ -91,7 +127,7 @@ class ParseGuard:
         try:
             with self._lock:
                 prompt = self.opener if prompt_ids is None else prompt_ids
-                out = self._upstream.parse_response(ids, tools=declared, prompt_ids=prompt)
+                out = parser.parse_response(ids, tools=declared, prompt_ids=prompt)
             out = self._text.parsed(checked_parsed(out, self._name))
             return replace(out, tool_calls=[judged(call, declared) for call in out.tool_calls])
         except (Exception, SystemExit) as error:
@@ -111,6 +147,18 @@ class ParseGuard:
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         text = "" if self._check is None else self._check.text(ids)
         return ParsedResponse(text, termination=Termination.MALFORMED, lossless=False, loss=why)
+
+
+def _better(one: ParsedResponse, other: ParsedResponse) -> ParsedResponse:
+    """The one that read more: calls that can run, calls of the format's form, attempts; and of two alike the lossless one."""
+    if other.lossless < one.lossless:
+        return one
+    return other if (_reads(other), other.lossless) > (_reads(one), one.lossless) else one
+
+
+def _reads(out: ParsedResponse) -> tuple[int, int, int]:
+    whole = sum(call.status not in BROKEN for call in out.tool_calls)
+    return len(out.runnable), whole, len(out.tool_calls)
 
 
 def _generated_id(ids: list[int], at: int) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..contract.arguments import json_status
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
+from ..vocabulary import control_ids, special_ids
 from .parsing.calls import Attempt, Declined
 from .parsing.id_text import IdText
 from .parsing.learning import Learned, learn
@@ -52,6 +53,15 @@ class LearnedParser:
         self._stop_ids = frozenset(stop_ids)
         control = frozenset(control_ids) | self._stop_ids
         self._ids = IdText(decode, control, control if special_ids is None else special_ids)
+
+    @classmethod
+    def of(cls, render: Callable[..., Sequence[int]], tokenizer: Any, stop_ids: Iterable[int]) -> LearnedParser:
+        """The parser of a renderer whose ids are those of this tokenizer."""
+
+        def decode(ids: list[int]) -> str:
+            return str(tokenizer.decode(ids, skip_special_tokens=False))
+
+        return cls(render, decode, stop_ids, control_ids(tokenizer), special_ids(tokenizer))
 
     # What was learned
 

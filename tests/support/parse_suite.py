@@ -27,7 +27,7 @@ SAME_VOCABULARY = {
     "deepseek-ai/DeepSeek-V3-0324": ("deepseek-ai/DeepSeek-V3", True),
     "deepseek-ai/DeepSeek-V4.1-Flash": ("deepseek-ai/DeepSeek-V4-Flash", False),
     "google/gemma-4-31B-it": ("google/gemma-4-E2B-it", True),
-    "zai-org/GLM-4.7": ("zai-org/GLM-4.5", False),
+    "zai-org/GLM-4.7": ("zai-org/GLM-4.5", "glm_4_7_flash"),
     "zai-org/GLM-5.3": ("zai-org/GLM-5", False),
     "moonshotai/Kimi-K2-Instruct-0905": ("moonshotai/Kimi-K2.6", "kimi_k2"),
     "meta-llama/Llama-3.3-70B-Instruct": ("meta-llama/Llama-3.1-8B-Instruct", True),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rllm_renderer_core.contract.arguments import json_status
+from rllm_renderer_core.contract.parsing import BROKEN
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 
@@ -13,15 +16,12 @@ from .arguments import json_text_in, typed_arguments, untyped
 from .families import Variant, family_of
 
 Ids = list[int]
-BROKEN = frozenset(
-    {
-        ToolCallStatus.INVALID_JSON,
-        ToolCallStatus.UNCLOSED_BLOCK,
-        ToolCallStatus.MISSING_NAME,
-        ToolCallStatus.MALFORMED_STRUCTURE,
-    }
+BUILT_IN = re.compile(
+    r"(?:<\|start\|>assistant)?<\|channel\|>\w+ to=(?!functions\.)(?P<name>[\w.]+)[^<]*"
+    r"(?:<\|constrain\|>\w*)?<\|message\|>(?P<body>.*)",
+    re.DOTALL,
 )
-"""Statuses of calls that don't have the format's form, whatever the tools are."""
+"""A call of a tool that harmony brings along (``to=python``), whose body need not be JSON; upstream takes it for content."""
 
 
 class Parser:
@@ -63,6 +63,8 @@ class Parser:
                 parsed = self._upstream.parse_response(ids[close:], tools=declared, prompt_ids=prompt)
                 parsed.reasoning_content = self._decode(ids[:close]).removeprefix("<think>").strip()
             calls = [self._call(call, tools) for call in parsed.tool_calls]
+            if self._harmony_header and not calls:
+                self._built_in(parsed, calls, ids if at is None else ids[:at])
             if at is None and calls and calls[-1].status is ToolCallStatus.INVALID_JSON:
                 # Upstream looks at the JSON first: a call that is cut off is one that isn't closed.
                 span = parsed.tool_calls[-1].token_span
@@ -103,6 +105,15 @@ class Parser:
 
     def _decode(self, ids: Ids) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+
+    def _built_in(self, parsed: Any, calls: list[ToolCall], ids: Ids) -> None:
+        """A call that harmony's own tools get is one of a tool that wasn't declared, and no content."""
+        found = BUILT_IN.search(self._decode(ids))
+        if found is not None and (parsed.content or "").strip() == found["body"].strip():
+            whole = json_status(found["body"]) is ToolCallStatus.OK
+            status = ToolCallStatus.UNKNOWN_TOOL if whole else ToolCallStatus.INVALID_JSON
+            calls.append(ToolCall(found["name"], found["body"], raw=found[0], status=status))
+            parsed.content = ""
 
     def _call(self, call: Any, tools: Sequence[Any] | None) -> ToolCall:
         status = ToolCallStatus(str(call.status.value))

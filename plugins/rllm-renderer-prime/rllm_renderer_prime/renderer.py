@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.contract.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
+from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
 
@@ -161,6 +163,11 @@ class PrimeRenderer:
     ) -> ParsedResponse:
         """Sampled ids, parsed. Never raises."""
         return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+
+    @cached_property
+    def second_parser(self) -> LearnedParser:
+        """For completions that upstream gives up on: what is learned from its renders."""
+        return LearnedParser.of(self.render_ids, self.tokenizer, self._stops)
 
     def get_stop_token_ids(self) -> Ids:
         return sorted(self._stops)

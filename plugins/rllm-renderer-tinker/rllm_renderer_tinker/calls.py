@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllm_renderer_core.contract.arguments import Schema
-from rllm_renderer_core.types import ParsedResponse, ToolCall, ToolCallStatus
+from rllm_renderer_core.types import ToolCall, ToolCallStatus
 
 BLOCKS = (
     ("<tool_call>", "</tool_call>"),
@@ -41,16 +41,6 @@ HARMONY = re.compile(
 )
 
 MISTRAL = re.compile(r"\[TOOL_CALLS\].*?(?=\[TOOL_CALLS\]|\Z)", re.DOTALL)
-
-BROKEN = frozenset(
-    {
-        ToolCallStatus.INVALID_JSON,
-        ToolCallStatus.UNCLOSED_BLOCK,
-        ToolCallStatus.MISSING_NAME,
-        ToolCallStatus.MALFORMED_STRUCTURE,
-    }
-)
-"""States of calls whose structure doesn't parse."""
 
 _PARAMETERS = (
     re.compile(r"<parameter=(?P<name>[^>\n]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL),
@@ -127,12 +117,6 @@ def attempts(
             out.append(_unparsed(block.text, "", closed=block.closed))
     out += [_parsed(call, "", tools) for call in good]
     return out + [_unparsed(each.raw_text, str(each.error), closed=True) for each in bad if not _covered(each.raw_text, blocks)]
-
-
-def calls_read(parsed: ParsedResponse) -> tuple[int, int, int]:
-    """How much of a completion's calls was read: those that can run, those that have the format's form, attempts."""
-    whole = sum(call.status not in BROKEN for call in parsed.tool_calls)
-    return len(parsed.runnable), whole, len(parsed.tool_calls)
 
 
 def _same(one: str, other: str) -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rllm_renderer_core.contract.parsing import BROKEN
 from rllm_renderer_core.types import ParsedResponse, Termination
 
-from .calls import BROKEN, attempts, starts_of_calls
+from .calls import attempts, starts_of_calls
 
 HARMONY_BODY = "<|message|>"
 HARMONY_CLOSED = "<|end|>"

@@ -15,9 +15,8 @@ from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.template_parser import learned_parser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
-from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids, special_ids
+from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids
 
-from .calls import BROKEN, blocks_in, calls_read
 from .conversion import ToolDeclarations, to_upstream
 from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
@@ -168,18 +167,11 @@ class TinkerRenderer:
     ) -> ParsedResponse:
         """A completion, parsed by upstream and completed where it gives up; never raises.
 
-        Where upstream has no calls, and the tokenizer's chat template writes some, by what is learned from the template. Where
-        upstream gives up on calls, as before one that is cut off, or at a number of more digits than Python reads, by what is
-        learned from its renders, if that reads more of them.
+        Where upstream has no calls, and the tokenizer's chat template writes some, by what is learned from the template.
         """
         if not self._shows_calls and self._of_template is not None:
             return self._of_template.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
-        out = self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
-        left = not out.tool_calls and bool(blocks_in(out.content))
-        if (left or any(call.status in BROKEN for call in out.tool_calls)) and self._of_renders is not None:
-            learned = self._of_renders.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
-            return learned if calls_read(learned) > calls_read(out) else out
-        return out
+        return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)
@@ -189,16 +181,11 @@ class TinkerRenderer:
         return list(self._stop_strings)
 
     @cached_property
-    def _of_renders(self) -> LearnedParser | None:
-        """The parser learned from upstream's own renders, where it proves calls."""
+    def second_parser(self) -> LearnedParser | None:
+        """For completions that upstream gives up on, as before a call that is cut off: what is learned from its renders."""
         if not self._shows_calls or not self._stop_ids:
             return None
-
-        def decode(ids: list[int]) -> str:
-            return str(self._tokenizer.decode(ids, skip_special_tokens=False))
-
-        parser = LearnedParser(self.render_ids, decode, self._stop_ids, self._control, special_ids(self._tokenizer))
-        return parser if parser.parses_tool_calls else None
+        return LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
 
     @cached_property
     def _of_template(self) -> LearnedParser | None:

@@ -16,6 +16,8 @@ from .turn_format import TurnFormat
 
 STYLES = ("json", "headed json", "headed quoted", "headed keywords", "headed plain keywords", "tagged")
 """The hypotheses, the narrowest first."""
+BARE_MARKS = ("<|python_tag|>",)
+"""What models write before a bare JSON call, though their template doesn't (Llama 3)."""
 PYTHON = ("headed python",)
 """What is tried last: a mapping that a template prints as it is."""
 
@@ -48,7 +50,8 @@ class CallExperiments:
             after, stops = self._stop(sample, learned, between, after)
         before, gap = self._before(sample, learned)
         frame = (self.base.reasoning_open, self.base.reasoning_close, *self.base.content_opens, self.base.content_close, *stops)
-        return replace(self.base, stops=stops, gap=gap, calls=CallSection(learned, before, between, after, frame))
+        marks = "" if core(before) else "".join(filter(None, map(self.probes.ids.find, BARE_MARKS)))
+        return replace(self.base, stops=stops, gap=gap, calls=CallSection(learned, before, between, after, frame, marks))
 
     def _sample(self) -> Sample:
         probes = self.probes

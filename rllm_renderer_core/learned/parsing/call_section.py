@@ -34,9 +34,12 @@ class CallSection:
         between: The literal between two; ``None`` where a turn has one call or one list of calls.
         after: The literal behind the last.
         frame: The other literals of the turn, whose control ids don't belong in a value.
+        marks: Characters of control ids behind which calls without an opening literal may start, in the middle of a text too.
     """
 
-    def __init__(self, style: CallStyle, before: str, between: str | None, after: str, frame: Sequence[str]) -> None:
+    def __init__(
+        self, style: CallStyle, before: str, between: str | None, after: str, frame: Sequence[str], marks: str = ""
+    ) -> None:
         self.style, self.before, self.between, self.after = style, before, between, after
         self.close = common_start([between, after]) if between is not None else after
         style.set_tail(self.close)
@@ -45,7 +48,9 @@ class CallSection:
         marked = bool(CONTROL.match(first)) or first[:1] == "<"
         self.strong = bool(CONTROL.search(opening) or _TAG.match(opening))
         """Whether what opens calls is a control id or a tag. Else only a call of a declared tool is one."""
-        self._trigger = re.compile(pattern(first if marked else opening)) if opening else None
+        self._bare = not opening
+        bare = rf"\A\s*(?![\s{marks}])" + (rf"|[{marks}]\s*" if marks else "")
+        self._trigger = re.compile((pattern(first if marked else opening)) if opening else bare)
         self._before, self._close = loose(before), loose(self.close)
         following = "" if between is None else between[len(self.close) :]
         self._next = None if between is None else loose(following)
@@ -60,16 +65,15 @@ class CallSection:
         declared = {tool["function"]["name"] for tool in tools or ()}
         at = 0
         while at <= len(text):
-            found = self._trigger.search(text, at) if self._trigger else re.compile(r"\s*").match(text) if at == 0 else None
+            found = self._trigger.search(text, at)
             if found is None:
                 return
-            attempts, end = self._section(text, found.start(), tools)
+            attempts, end = self._section(text, found.start(), found.end() if self._bare else found.start(), tools)
             if not self.strong:
                 sure = bool(declared) and all(
-                    each.status is ToolCallStatus.OK and (each.name in declared or self._trigger is not None)
-                    for each in attempts
+                    each.status is ToolCallStatus.OK and (each.name in declared or not self._bare) for each in attempts
                 )
-                if not sure or (self._trigger is None and text[end:].strip()):
+                if not sure or (self._bare and text[end:].strip()):
                     at = found.end() + 1
                     continue
             for each in attempts:
@@ -80,10 +84,10 @@ class CallSection:
             at = max(end, found.end())
             yield Section(found.start(), at, attempts)
 
-    def _section(self, text: str, start: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:
-        """Calls from ``start`` on, as long as one follows another, and where they end."""
+    def _section(self, text: str, start: int, opens: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:
+        """Calls from ``start`` on, what opens them from ``opens`` on, as long as one follows another; and where they end."""
         out: list[Attempt] = []
-        found = self._before.match(text, start)
+        found = self._before.match(text, opens)
         at = found.end() if found else None
         while True:
             attempts, end, closed = self._block(text, start, at, tools)
@@ -111,12 +115,15 @@ class CallSection:
             attempts = [Attempt("", "", None, bad.status)]
         found = self._close.match(text, end)
         closed = found is not None or not core(self.close)
+        if not closed and attempts[-1].status is ToolCallStatus.OK:  # the call's end, cut or broken: no content
+            mark = self._resume.search(text, end)
+            end = mark.start() if mark else len(text)
         for each in attempts:
             if each.status is not ToolCallStatus.OK:
                 continue
             if not closed:
                 each.status = ToolCallStatus.UNCLOSED_BLOCK
-            elif self._marked(each.arguments) or self._marked(each.name):
+            elif self._marked(each.name) or (self.style.nests and self._marked(each.arguments)):
                 each.status = ToolCallStatus.MALFORMED_STRUCTURE
         return attempts, found.end() if found else end, closed
 
@@ -128,6 +135,9 @@ class CallSection:
         return bool(core(self.close)) or bool(core(self.between)) or self.style.starts(text, at)
 
     def _marked(self, value: Any) -> bool:
-        """Whether a control id of the format stands in a value: what was meant can't be told."""
+        """Whether a control id of the format stands in a value or a name.
+
+        Where values nest, what was meant can't be told then. Elsewhere quotes or a closing tag delimit a value.
+        """
         written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         return not self.structural.isdisjoint(CONTROL.findall(written))

@@ -71,11 +71,15 @@ class CallStyle(Protocol):
         label: How arguments are written, for people.
         start, end: The span of the first call in the sample that this was learned from.
         name_in_id: Whether a call shows its id alone, with the name in it (Kimi: ``functions.look:0``).
+        nests: Whether values are written in tags of their own, which hold control ids (MiniMax-M3).
     """
 
     start: int
     end: int
     name_in_id: bool
+
+    @property
+    def nests(self) -> bool: ...
 
     @property
     def label(self) -> str: ...

@@ -11,6 +11,7 @@ from typing import Any
 from ...contract.arguments import json_status
 from ...types import ToolCallStatus
 from .calls import Attempt, BadCall, Declined, Sample
+from .id_text import CONTROL
 from .literals import Unlike, atoms, pattern
 from .notations import Reader, Unreadable, json_object, plain_keywords, python_keywords, python_object, quoted_object
 
@@ -57,7 +58,8 @@ class Head:
                 out.append(pattern(part, "".join(twin) if len(twin) == len(atoms(part)) else part))
             except Unlike:
                 raise Declined("the heads of two calls are written differently") from None
-        return cls("".join(out), start, sample.names[0] not in mine)
+        # Blanks beside a control id mean nothing: models put them there, templates don't.
+        return cls(CONTROL.sub(r"\\s*\g<0>", "".join(out)), start, sample.names[0] not in mine)
 
     def read(self, found: re.Match[str]) -> tuple[str, str | None]:
         """Name and id, from a match of the pattern."""
@@ -85,6 +87,7 @@ class HeadedCalls:
     bracket: str
     reader: Reader
     end: int
+    nests: bool = False
 
     def __post_init__(self) -> None:
         self.start, self.name_in_id = self.head.start, self.head.name_in_id

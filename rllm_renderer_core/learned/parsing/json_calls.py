@@ -16,6 +16,8 @@ from .notations import Unreadable, json_end, json_members
 Path = tuple[str | int | None, ...]
 """Keys and indices into a JSON value; ``None`` is the one key there is (the name itself, in ``{"look": {...}}``)."""
 _BRACKET = re.compile(r"[\[{]")
+_TWINS = {"parameters": "arguments", "arguments": "parameters"}
+"""Models write either key, whichever the template does (Llama 3)."""
 
 
 @dataclass
@@ -36,6 +38,7 @@ class JsonCalls:
     start: int = 0
     end: int = 0
     name_in_id: bool = False
+    nests: bool = False
 
     @property
     def label(self) -> str:
@@ -69,7 +72,7 @@ class JsonCalls:
             name: Any = members[0][0] if len(members) == 1 else None
         else:
             name = _loaded(text, _follow(text, at, end, self.name))
-        arguments, ident = _follow(text, at, end, self.arguments), None
+        arguments, ident = self._arguments(text, at, end), None
         if arguments is None or not isinstance(name, str):
             return broken
         if self.id is not None:
@@ -79,6 +82,15 @@ class JsonCalls:
             written = json.loads(written)
         status = json_status(written)
         return Attempt(name, written, ident if isinstance(ident, str) else None, status, end)
+
+    def _arguments(self, text: str, at: int, end: int) -> tuple[int, int] | None:
+        """The span of the arguments: what stands under their key, or under its twin alone."""
+        *before, last = self.arguments
+        found = _follow(text, at, end, self.arguments)
+        if last not in _TWINS:
+            return found
+        twin = _follow(text, at, end, (*before, _TWINS[last]))
+        return (found or twin) if found is None or twin is None else None
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
         value = text.index(sample.values[1], low)

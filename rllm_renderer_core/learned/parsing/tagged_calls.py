@@ -70,6 +70,10 @@ class TaggedCalls:
         self._before = re.compile(r"\s*" + pattern(before))
         self.set_tail("")
 
+    @property
+    def nests(self) -> bool:
+        return self.item is not None
+
     def set_tail(self, tail: str) -> None:
         self._behind = rf"(?=\s*(?:{pattern(core(self.opening))}|{pattern(core(tail)) or chr(92) + 'Z'}))"
 
@@ -118,8 +122,7 @@ class TaggedCalls:
                 certain, at = certain and fine, closed.end()
                 continue
             written, wrapped, at = self._text(text, found.end(), key)
-            # A tag of the format in a value: what was meant can't be told.
-            certain = certain and core(self._closing(key)) not in written and not self._parameter.search(written)
+            certain = certain and not self._tagged(written, self._closing(key))
             out.append((key, (0 if wrapped else kind, written)))
         return out, certain, at
 
@@ -135,6 +138,21 @@ class TaggedCalls:
         if found is None:
             raise BadCall(ToolCallStatus.UNCLOSED_BLOCK)
         return trimmed(text[at : found.start()], trail(self.kinds[0]), lead(closing)), False, found.end()
+
+    def _tagged(self, written: str, closing: str) -> bool:
+        """Whether tags of the format stand in a value as the format writes them: what was meant can't be told then.
+
+        Where it writes them on lines of their own, the same tags in the middle of a line are text.
+        """
+        close, lines = core(closing), lead(closing) == trail(self.kinds[0]) == "\n"
+        if not lines:
+            return close in written or self._parameter.search(written) is not None
+        if f"\n{close}" in written or f"{close}\n" in written or written.endswith(close):
+            return True
+        return any(
+            written[: each.start()].rstrip(" ")[-1:] in ("", "\n") or written[each.end() :].lstrip(" ")[:1] in ("", "\n")
+            for each in self._parameter.finditer(written)
+        )
 
     def _closing(self, key: str) -> str:
         return self.closing.replace(KEY, key)

@@ -1,0 +1,91 @@
+"""What the parse contract costs: a checked parse beside the backend's own parse and one small render, as ratios in one run.
+
+Run it where the tests run (``make bench``). The budget is 1.5 times both together. Only the ratios mean something on another
+machine.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import real_tokenizers
+import shapes
+from run import versus
+
+from rllm_renderer_core import resolve
+from rllm_renderer_core.errors import RendererError
+
+BUDGET = 1.5
+MODELS = {
+    "Qwen/Qwen3-8B": "prime tinker chat-template",
+    "Qwen/Qwen3.5-9B": "prime tinker chat-template",
+    "zai-org/GLM-5.1": "prime fireworks chat-template",
+    "deepseek-ai/DeepSeek-V4-Flash": "fireworks tml",
+    "MiniMaxAI/MiniMax-M3": "minimax-m3",
+}
+REPEAT = 200
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "look",
+            "description": "Looks something up.",
+            "parameters": {"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}}},
+        },
+    }
+]
+TURN = {
+    "role": "assistant",
+    "content": "The log of the second night is missing.",
+    "reasoning_content": "Three ships passed the cape. " * 20,
+    "tool_calls": [shapes.call("look", "c1", "night 2"), shapes.call("look", "c2", "a quay, and 3 lamps")],
+}
+
+
+def row(model: str, backend: str) -> str:
+    """One line of the table; raises where the backend isn't installed."""
+    tokenizer = real_tokenizers.load(model)
+    ours = resolve(model, tokenizer, backend=backend, parity="off")
+    question = [shapes.user("Which ships passed?")]
+    prompt = ours.render_ids(question, tools=TOOLS, add_generation_prompt=True)
+    turn = ours.render_ids([*question, TURN], tools=TOOLS)
+    shared = next((at for at, (a, b) in enumerate(zip(prompt, turn, strict=False)) if a != b), len(prompt))
+    stops = set(ours.get_stop_token_ids())
+    end = max(at for at, token in enumerate(turn) if token in stops) + 1
+    ids, prompt = turn[shared:end], turn[:shared]
+    out = ours.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
+    small = [question[0], {"role": "assistant", "content": "", "tool_calls": TURN["tool_calls"]}]
+
+    def upstream() -> Any:
+        ours.upstream.render_ids(small)
+        return ours.upstream.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
+
+    checked, bare = versus(lambda: ours.parse_response(ids, tools=TOOLS, prompt_ids=prompt), upstream, REPEAT)
+    alone, _ = versus(lambda: ours.upstream.parse_response(ids, tools=TOOLS, prompt_ids=prompt), lambda: None, REPEAT)
+    runnable = f"{len(out.runnable)} calls, {'lossless' if out.lossless else out.loss}"
+    verdict = "ok" if checked / bare <= BUDGET else "OVER"
+    return (
+        f"{model} {backend}: {len(ids)} ids, {runnable}; parse alone {alone * 1e6:.0f} us, checked {checked * 1e6:.0f} us, "
+        f"{checked / bare:.2f}x of parse and small render (budget {BUDGET}x: {verdict})"
+    )
+
+
+def main() -> None:
+    for model, backends in MODELS.items():
+        for backend in backends.split():
+            if why := real_tokenizers.missing(model):
+                print(f"{model}: {why}")
+                continue
+            try:
+                print(row(model, backend), flush=True)
+            except RendererError as error:
+                print(f"{model} {backend}: left out: {str(error).splitlines()[0]}")
+
+
+if __name__ == "__main__":
+    main()
