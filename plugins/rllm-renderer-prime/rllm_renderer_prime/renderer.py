@@ -165,9 +165,12 @@ class PrimeRenderer:
         return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
 
     @cached_property
-    def second_parser(self) -> LearnedParser:
-        """For completions that upstream gives up on: what is learned from its renders."""
-        return LearnedParser.of(self.render_ids, self.tokenizer, self._stops)
+    def second_parser(self) -> LearnedParser | None:
+        """For completions that upstream gives up on: what is learned from its renders.
+
+        Harmony's completions have headers that no render shows.
+        """
+        return None if self.variant.family == "gpt-oss" else LearnedParser.of(self.render_ids, self.tokenizer, self._stops)
 
     def get_stop_token_ids(self) -> Ids:
         return sorted(self._stops)

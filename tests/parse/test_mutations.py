@@ -1,0 +1,176 @@
+"""Damaged completions of eleven formats: nothing raises, what is lossless has every letter, an OK call is what stands there.
+
+A small sample; ``RENDERER_WHOLE=1`` takes 20,000 of each format.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections import Counter
+
+import pytest
+import real_tokenizers
+import shapes
+from parse_formats import GLM, M2, QWEN, TOOLS, V4, renderer
+
+from rllm_renderer_core.errors import RendererError
+
+COUNT = 20_000 if os.environ.get("RENDERER_WHOLE") else 60
+DSML = "｜DSML｜"
+NS = re.escape("]<]minimax[>[")
+TAGS = {
+    QWEN: r"<parameter=(?P<key>[^>\n]+)>\n?(?P<value>.*?)\n?</parameter>",
+    GLM: r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>",
+    M2: r'<parameter name="(?P<key>[^"\n]+)">(?P<value>.*?)</parameter>',
+    V4: rf'<{DSML}parameter name="(?P<key>[^"\n]+)" string="\w+">(?P<value>.*?)</{DSML}parameter>',
+    "MiniMaxAI/MiniMax-M3": rf"{NS}<(?P<key>path|n|i|deep)>(?P<value>.*?){NS}</(?P=key)>",
+    "google/gemma-4-E2B-it": r'(?:(?<=\{)|(?<=,)\s*)(?P<key>\w+):\s*(?:<\|"\|>(?P<value>.*?)<\|"\|>|(?P<other>[^,}]+))',
+}
+"""How a parameter is written, where the arguments aren't JSON."""
+FORMATS = [
+    ("prime", "Qwen/Qwen3-8B"), ("chat-template", "Qwen/Qwen3-8B"), ("prime", QWEN), ("tinker", QWEN), ("prime", GLM),
+    ("fireworks", GLM), ("prime", M2), ("fireworks", V4), ("tml", V4), ("tinker", "deepseek-ai/DeepSeek-V3.1"),
+    ("prime", "moonshotai/Kimi-K2.6"), ("prime", "openai/gpt-oss-20b"), ("prime", "google/gemma-4-E2B-it"),
+    ("minimax-m3", "MiniMaxAI/MiniMax-M3"), ("chat-template", "meta-llama/Llama-3.1-8B-Instruct"),
+    ("fireworks", "mistralai/Ministral-3-14B-Reasoning-2512"),
+]  # fmt: skip
+FRAME = re.compile(r"analysis|commentary|final|assistant|thought|json|code|function|response|think|\s")
+"""Words that formats write beside control tokens."""
+
+
+def call(at, **arguments):
+    return {"id": f"functions.rm:{at}", "type": "function", "function": {"name": "rm", "arguments": json.dumps(arguments)}}
+
+
+TURNS = [
+    {"role": "assistant", "content": text, "reasoning_content": "why not", "tool_calls": calls}
+    for text, calls in (
+        ("", [call(0, path="/tmp/a b", n=7, deep=False)]),
+        ("Both first.", [call(0, path='it\'s "x"', i=3), call(1, path="two\nlines", n=1.5)]),
+        ("No call.", []),
+    )
+]
+
+
+def written(resolved, turn):
+    """The completion that gives this turn: what the renderer's own render has behind the prompt, up to its stop."""
+    given = {key: value for key, value in turn.items() if value}
+    given.setdefault("content", "")
+    prompt = resolved.render_ids([shapes.user("ping")], tools=TOOLS, add_generation_prompt=True)
+    whole = resolved.render_ids([shapes.user("ping"), given], tools=TOOLS)
+    shared = next((at for at, (a, b) in enumerate(zip(prompt, whole, strict=False)) if a != b), len(prompt))
+    stops = set(resolved.get_stop_token_ids())
+    end = next((at for at in range(len(whole) - 1, shared, -1) if whole[at] in stops), len(whole) - 1)
+    return whole[:shared], whole[shared : end + 1]
+
+
+def damaged(ids, chance, control, spelled):
+    """One completion: cut, ids dropped, doubled or swapped, a control id put anywhere, or one spelled as ordinary text."""
+    ids = list(ids)
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        at, kind = chance.randrange(len(ids)), chance.randrange(7)
+        if kind == 0:
+            del ids[max(1, at) :]
+        elif kind == 1:
+            del ids[at : at + chance.choice((1, 1, 2, 4))]
+        elif kind == 2:
+            ids.insert(at, ids[at])
+        elif kind == 3:
+            other = chance.randrange(len(ids))
+            ids[at], ids[other] = ids[other], ids[at]
+        elif kind == 4:
+            ids.insert(at, chance.choice(control))
+        elif kind == 5:
+            ids[at:at] = chance.choice(spelled)
+        else:
+            start = chance.randrange(len(ids))
+            ids[at:at] = ids[start : start + chance.randrange(1, 8)]
+        ids = ids or [0]
+    return ids
+
+
+def letters(text, marks):
+    return Counter(FRAME.sub("", marks.sub("", text)))
+
+
+def said(model, found):
+    """The arguments that a call's raw text has, read here: each as the texts that it may be."""
+    pattern = TAGS.get(model)
+    if pattern is None:
+        return None
+    pairs = [(each["key"], each["value"] if each["value"] is not None else each["other"])
+             for each in re.finditer(pattern, found.raw, re.DOTALL)
+             for each in [{"other": None, **each.groupdict()}]]  # fmt: skip
+    return sorted(pairs)
+
+
+def means(text, value):
+    if value == text:
+        return True
+    try:
+        other = json.loads(text.strip().lower() if text.strip().lower() in ("true", "false", "null", "none") else text)
+    except ValueError:
+        other = None if text.strip().lower() == "none" else text
+    return (type(other) is type(value) and other == value) or (isinstance(value, float) and other == value)
+
+
+def objects(raw):
+    """Every JSON object in a text, those within others too."""
+    decoder = json.JSONDecoder()
+    for at in (at for at, letter in enumerate(raw) if letter == "{"):
+        try:
+            yield decoder.raw_decode(raw, at)[0]
+        except ValueError:
+            continue
+
+
+@pytest.mark.parametrize(("backend", "model"), FORMATS)
+def test_nothing_gets_through(backend, model):
+    if why := real_tokenizers.missing(model):
+        pytest.skip(f"not proved for {model}: {why}")
+    try:
+        resolved, tokenizer = renderer(backend, model)
+    except RendererError as error:
+        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+    chance = random.Random(11)
+    turns = [written(resolved, turn) for turn in TURNS]
+    known = {index: text for text, index in tokenizer.get_added_vocab().items()}
+    control = sorted({token for _, ids in turns for token in ids if token in known})
+    marks = re.compile("|".join(re.escape(known[token]) for token in sorted(control, key=lambda each: -len(known[each]))))
+    spelled = [[*shapes.encode(tokenizer, known[one][:1]), *shapes.encode(tokenizer, known[one][1:])] for one in control]
+    lossless = runnable = 0
+    for _ in range(COUNT):
+        prompt, whole = chance.choice(turns)
+        ids = damaged(whole, chance, control, spelled)
+        out = resolved.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
+        assert out.lossless is (out.loss is None)
+        shown = tokenizer.decode(ids)
+        at = 0
+        outside = []
+        for found in out.tool_calls:
+            start = shown.find(found.raw, at) if found.raw else -1
+            if out.lossless and found.raw.strip():
+                assert start >= 0 or found.raw.strip() in shown[at:], (shown, found.raw)
+            if start >= 0:
+                outside.append(shown[at:start])
+                at = start + len(found.raw)
+        if out.lossless:
+            sampled = letters("".join((*outside, shown[at:])), marks)
+            kept = letters(f"{out.reasoning_content or ''}{out.content}", marks)
+            assert kept == sampled, (shown, out)
+        for found in out.runnable:
+            assert found.name == "rm" and "rm" in found.raw, (shown, found)
+            assert isinstance(found.arguments, dict)
+            pairs = said(model, found)
+            if pairs is None:
+                assert any(each == found.arguments for each in objects(found.raw)), (shown, found)
+            else:
+                assert [key for key, _ in pairs] == sorted(found.arguments), (shown, found, pairs)
+                assert all(means(text, found.arguments[key]) for key, text in pairs), (shown, found, pairs)
+        lossless += out.lossless
+        runnable += bool(out.runnable)
+    assert lossless > COUNT // 10
+    assert runnable > COUNT // 20
