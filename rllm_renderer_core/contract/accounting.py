@@ -15,6 +15,7 @@ from ..types import ParsedResponse
 from .decoding import Atom
 
 _TAG = re.compile(r"</?[\w:|]{2,}>")
+_PART = re.compile(r"\s*\n\s*|(?<=>)|(?=<)")
 _STATES = 256
 """More ways to read a completion than this are given up."""
 
@@ -23,13 +24,14 @@ class Unaccounted(Exception):
     """Why a completion isn't accounted for."""
 
 
-def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str]) -> None:
+def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str], stop: int | None = None) -> None:
     """Check a parsed completion against its text.
 
     Args:
-        atoms: The completion up to its stop.
+        atoms: The completion.
         parsed: What the backend made of it.
         frame: Words that the format writes beside control tokens.
+        stop: Where the stop stands in the text, behind which nothing is frame; ``None`` where there is none.
 
     Raises:
         Unaccounted: With the reason.
@@ -40,11 +42,18 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str])
         if start < 0:
             raise Unaccounted(f"the raw text of call {number} isn't in the completion behind that of the call before it")
     words = [each.strip() for each in frame if each.strip()]
+    parts = frozenset(part for word in words for part in _parts(word) if any(map(str.isalnum, part)))
     tags = [each for each in words if _TAG.fullmatch(each)]
     goal = (parsed.reasoning_content or "", parsed.content)
     states = {(0, 0)}
-    for piece in _outside(atoms, spans, tags):
-        following = {after for state in states for after in _after(piece, state, goal, words)}
+    pieces = _outside(atoms, spans, tags, len(text) if stop is None else stop)
+    for piece in pieces:
+        bare = piece.text.strip()
+        # A completion may be cut off inside the frame.
+        cut = piece is pieces[-1] and any(word.startswith(bare) for word in words)
+        ended = stop is not None and piece.start > stop
+        skipped = piece.control or not bare or (not ended and (cut or parts.issuperset(_parts(bare))))
+        following = {after for state in states for after in _after(piece, state, goal, words, skipped)}
         if not following:
             shown = piece.text if len(piece.text) <= 80 else piece.text[:77] + "..."
             raise Unaccounted(f"{shown!r} was sampled, and is neither in the reasoning nor in the content as it was written")
@@ -69,8 +78,8 @@ def raw_spans(text: str, raws: Sequence[str]) -> list[tuple[int, int]]:
     return out
 
 
-def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequence[str]) -> list[Atom]:
-    """What of the atoms is outside of the spans; text cut at tags that the format writes as ordinary text."""
+def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequence[str], stop: int) -> list[Atom]:
+    """What of the atoms is outside of the spans; text before the stop cut at tags that the format writes as ordinary text."""
     pieces: list[Atom] = []
     split = re.compile("|".join(map(re.escape, tags))) if tags else None
     for atom in atoms:
@@ -78,7 +87,7 @@ def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequ
         for start, end in [*spans, (atom.end, atom.end)]:
             upto = min(max(start, at), atom.end)
             if upto > at:
-                pieces += _cut(atom.text[at - atom.start : upto - atom.start], atom.control, at, split)
+                pieces += _cut(atom.text[at - atom.start : upto - atom.start], atom.control, at, split if at < stop else None)
             at = max(at, upto, min(end, atom.end) if start < atom.end else at)
     return pieces
 
@@ -94,9 +103,11 @@ def _cut(text: str, control: bool, start: int, split: re.Pattern[str] | None) ->
     return [atom for atom in out if atom.text]
 
 
-def _after(piece: Atom, state: tuple[int, int], goal: tuple[str, str], words: Sequence[str]) -> set[tuple[int, int]]:
-    """How far reasoning and content may be read behind a piece."""
-    out = {state} if piece.control or _is_frame(piece.text, words) else set()
+def _after(
+    piece: Atom, state: tuple[int, int], goal: tuple[str, str], words: Sequence[str], skipped: bool
+) -> set[tuple[int, int]]:
+    """How far reasoning and content may be read behind a piece; ``skipped`` where it may be frame."""
+    out = {state} if skipped else set()
     texts = {piece.text}
     if not piece.control:
         for word in words:
@@ -119,9 +130,9 @@ def _after(piece: Atom, state: tuple[int, int], goal: tuple[str, str], words: Se
     return out
 
 
-def _is_frame(text: str, words: Sequence[str]) -> bool:
-    bare = text.strip()
-    return not bare or any(bare in word for word in words)
+def _parts(text: str) -> list[str]:
+    """The tags of a text, and what stands between them, without the blanks."""
+    return [part for part in _PART.split(text) if part and not part.isspace()]
 
 
 def _blank(text: str, at: int) -> int:

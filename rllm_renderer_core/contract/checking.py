@@ -84,14 +84,19 @@ class ParseCheck:
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and self._closes(prompt_ids or ())
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
-        twice = marked != atoms and not out.tool_calls
+        body = self._before_stop(ids)
+        stop = len(self._decoder.text(body)) if len(body) < len(ids) else None
+        twice = not out.tool_calls and any(
+            one != other for one, other in zip(marked, atoms, strict=True) if stop is None or one.start < stop
+        )
         if twice and (out.termination is Termination.STOP or ended):
             out = replace(out, termination=Termination.MALFORMED)
         try:
-            account(marked, out, self._frame)
+            account(marked, out, self._frame, stop)
         except Unaccounted as reason:
             if twice:
-                return kept_whole(self._decoder.atoms(self._before_stop(ids)), out, self._reasoning, closed=closed)
+                out = kept_whole(self._decoder.atoms(body), out, self._reasoning, closed=closed)
+                return out if len(body) >= len(ids) - 1 else self._lossy(out, "ids follow the stop")
             return self._lossy(out, str(reason))
         return out
 

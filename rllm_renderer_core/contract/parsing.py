@@ -77,8 +77,11 @@ class ParseGuard:
     def _checked(self, out: ParsedResponse, ids: list[int], prompt_ids: Sequence[int] | None, ended: bool) -> ParsedResponse:
         if self._check is None or not out.lossless:
             return out
-        with self._lock:
-            return self._check.checked(ids, out, self.opener if prompt_ids is None else prompt_ids, ended=ended)
+        try:
+            with self._lock:
+                return self._check.checked(ids, out, self.opener if prompt_ids is None else prompt_ids, ended=ended)
+        except Exception as error:  # a tokenizer that can't decode what it has, nesting too deep for a check
+            return replace(self.unreadable(error, ids), reasoning_complete=out.reasoning_complete)
 
     def _ended(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion that the tokenizer's end of sequence ends, which upstream would take for content: parsed without it."""

@@ -88,8 +88,8 @@ def fault(call: ToolCall, written: str | None, atoms: Sequence[Atom] = ()) -> st
     if header is not None:
         return None
     for key, value in values.items():
-        if key != key.strip() or "\n" in key:
-            return f"the name {key!r} of a parameter has blanks that aren't one's"
+        if key != key.strip() or any(letter in key for letter in "\n<>"):
+            return f"{key!r} isn't the name of a parameter"
         for text in texts_in(value):
             if not stands(key, text, call.raw, written, nested=text is not value):
                 return f"the text of {key!r} isn't in it as it was sampled"

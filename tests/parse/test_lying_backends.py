@@ -37,7 +37,7 @@ class Liar:
         return out
 
     def __getattr__(self, name):
-        if name.startswith("__") or name == "_inner":
+        if name.startswith("__") or name in ("_inner", "second_parser"):
             raise AttributeError(name)
         return getattr(self._inner, name)
 

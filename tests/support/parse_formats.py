@@ -14,6 +14,7 @@ TOOLS = [
         "type": "function",
         "function": {
             "name": "rm",
+            "description": "Removes a file.",
             "parameters": {
                 "type": "object",
                 "properties": {
