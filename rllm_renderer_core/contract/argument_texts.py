@@ -68,6 +68,9 @@ def swallows(key: str, value: str, written: str, atoms: Sequence[Atom]) -> bool:
         return False
     if closing.strip() and closing.rstrip("\n") in value:
         return True
+    head = re.escape(opening.strip()) + r"[^<>\n]{1,64}?" + re.escape(between.strip())
+    if opening.strip() and any(_apart(found, value, opening, between) for found in re.finditer(head, value)):
+        return True
     marks = {mark for mark in (*re.findall(r"<[^<>\s]*>?", opening), *re.findall(r"<[^<>\s]*>", between)) if len(mark) > 2}
     inside = [mark for mark in marks if mark in value]
     return (
@@ -75,6 +78,13 @@ def swallows(key: str, value: str, written: str, atoms: Sequence[Atom]) -> bool:
         or any(value.strip().startswith(mark) for mark in inside)
         or bool(opening.strip() and "\n" in opening and opening[opening.rindex("\n") :] in value)
     )
+
+
+def _apart(found: re.Match[str], value: str, opening: str, between: str) -> bool:
+    """Whether a parameter's head stands in a value as the format writes it, on a line of its own or not."""
+    lines = opening.startswith("\n") and between.endswith("\n")
+    before, behind = value[: found.start()].rstrip(" ")[-1:], value[found.end() :].lstrip(" ")[:1]
+    return not lines or before in ("", "\n") or behind in ("", "\n")
 
 
 def _marks(key: str, value: str, written: str) -> tuple[str, str, str] | None:

@@ -29,7 +29,7 @@ TAGS = {
     M2: r'<parameter name="(?P<key>[^"\n]+)">(?P<value>.*?)</parameter>',
     V4: rf'<{DSML}parameter name="(?P<key>[^"\n]+)" string="\w+">(?P<value>.*?)</{DSML}parameter>',
     "MiniMaxAI/MiniMax-M3": rf"{NS}<(?P<key>path|n|i|deep)>(?P<value>.*?){NS}</(?P=key)>",
-    "google/gemma-4-E2B-it": r'(?:(?<=\{)|(?<=,)\s*)(?P<key>\w+):\s*(?:<\|"\|>(?P<value>.*?)<\|"\|>|(?P<other>[^,}]+))',
+    "google/gemma-4-E2B-it": r'(?<=[{,])\s*(?P<key>[^:{}\[\],]+?)\s*:\s*(?:<\|"\|>(?P<value>.*?)<\|"\|>|(?P<other>[^,}]+))',
 }
 """How a parameter is written, where the arguments aren't JSON."""
 FORMATS = [
@@ -41,7 +41,7 @@ FORMATS = [
 ]  # fmt: skip
 FRAME = re.compile(
     r"</?\0?(?:minimax:)?(?:function|parameter|invoke|tool_calls?)\b[>=]?|analysis|commentary|final|assistant|thought|json|code|"
-    r"function|response|think|\s"
+    r"function|response|think|[\s<>/]"
 )
 """Words and tags that formats write beside control tokens."""
 
@@ -98,7 +98,6 @@ def damaged(ids, chance, control, spelled):
 
 
 def letters(text, marks):
-    text = CUT.sub("", text)
     return Counter(FRAME.sub("", marks.sub("\0", text)).replace("\0", ""))
 
 
@@ -128,7 +127,7 @@ def said(model, raw):
         return None
     found = [{"other": None, **each.groupdict()} for each in re.finditer(pattern, raw, re.DOTALL)]
     return sorted(
-        (unmasked(each["key"]), unmasked(each["other"] if each["value"] is None else each["value"])) for each in found
+        (unmasked(each["key"]).strip(), unmasked(each["other"] if each["value"] is None else each["value"])) for each in found
     )
 
 
@@ -188,7 +187,9 @@ def test_nothing_gets_through(backend, model):
         ):  # where a shorter one stands isn't sure
             sampled = letters("\n".join((*outside, shown[at:])), marks)
             kept = letters(f"{out.reasoning_content or ''}\n{out.content}", marks)
-            assert kept == sampled, (sampled - kept, kept - sampled, shown, out, [found.raw for found in out.tool_calls])
+            tail = letters("".join(CUT.findall(shown)), marks)
+            raw = [found.raw for found in out.tool_calls]
+            assert kept in (sampled, sampled - tail), (sampled - kept, kept - sampled, shown, out, raw)
         for found in out.runnable:
             assert found.name == "rm" and "rm" in found.raw, (shown, found)
             assert isinstance(found.arguments, dict)
