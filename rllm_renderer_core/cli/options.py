@@ -104,18 +104,25 @@ def tokenizer_of(model: str, tokenizer: str | None) -> Any:
 
 def read_json(file: str) -> Any:
     """The value in a JSON file; ``-`` is stdin."""
+    text = read_text(file)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"{'stdin' if file == '-' else file} isn't JSON: {error}") from error
+
+
+def read_text(file: str) -> str:
+    """The text of a JSON file; ``-`` is stdin."""
     name = "stdin" if file == "-" else file
     if os.path.isdir(file):
         raise BadInput(f"{file} is a folder, not a JSON file")
     try:
         with click.open_file(file, encoding="utf-8") as stream:
-            return json.load(stream)
+            return str(stream.read())
     except OSError as error:
         raise BadInput(f"can't read {name}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
-    except ValueError as error:
-        raise BadInput(f"{name} isn't JSON: {error}") from error
 
 
 def _pin(file: str | None) -> dict[str, Any] | None:

@@ -137,3 +137,38 @@ def test_a_page_of_html_is_written(run, talk, tmp_path):
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>") and page.count('title="id ') == len(IDS)
     assert run("render", talk, "--tokenizer", "toy", "--html", "-").stdout == page
+
+
+def test_each_line_of_a_jsonl_file_is_a_conversation(run, toy, tmp_path):
+    file = tmp_path / "talks.jsonl"
+    file.write_text("\n".join([json.dumps(TALK), "", json.dumps({"messages": TALK[:1], "tools": None})]) + "\n")
+    expected = [" ".join(map(str, IDS)), " ".join(map(str, IDS[:5]))]
+    assert run("render", str(file), "--tokenizer", "toy", "--ids").stdout.splitlines() == expected
+    lines = [json.loads(line) for line in run("render", str(file), "--tokenizer", "toy", "--json").stdout.splitlines()]
+    assert [(each["conversation"], len(each["token_ids"])) for each in lines] == [("line 1", 9), ("line 3", 5)]
+    page = run("render", str(file), "--tokenizer", "toy").stdout
+    assert "line 1: toy:plain for toy/one, 9 tokens" in page and "\nline 3: toy:plain for toy/one, 5 tokens" in page
+    assert run("render", "--tokenizer", "toy", "--ids", input=file.read_text()).stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ("{", "line 2 isn't JSON"),
+        ("[]", "line 2 holds no message"),
+        ('{"messages": 3}', "line 2 must hold a list of messages"),
+        ('[{"content": "x"}]', "line 2: message 0"),
+    ],
+)
+def test_a_bad_line_is_named(run, toy, tmp_path, second, why):
+    file = tmp_path / "talks.jsonl"
+    file.write_text(f"{json.dumps(TALK)}\n{second}\n")
+    result = run("render", str(file), "--tokenizer", "toy", "--ids")
+    assert (result.exit_code, result.stdout) == (2, "") and why in result.stderr
+
+
+def test_a_page_is_of_one_conversation(run, toy, tmp_path):
+    file = tmp_path / "talks.jsonl"
+    file.write_text(f"{json.dumps(TALK)}\n{json.dumps(TALK)}\n")
+    result = run("render", str(file), "--tokenizer", "toy", "--html", "-")
+    assert result.exit_code == 2 and "--html makes a page of one conversation" in result.stderr and "holds 2" in result.stderr
