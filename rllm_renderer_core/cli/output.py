@@ -100,6 +100,11 @@ def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Text:
     lines: list[Text] = []
     for row in rows:
         shown = [(title, cell) for title, cell in zip(columns, row, strict=True) if cell.plain.strip()]
+        mark = ""
         for at, (title, cell) in enumerate(shown):
-            lines.append(Text.assemble("  " if at else "", f"{title}: " if title else "", cell))
+            if not title:  # a mark, such as the winner's, stands before the next cell
+                mark = f"{cell.plain} "
+                continue
+            lines.append(Text.assemble("" if mark or not at else "  ", mark, f"{title}: ", cell))
+            mark = ""
     return Text("\n").join(lines)

@@ -107,12 +107,12 @@ def command(
             }
         )
     else:
-        show(*_page(report, bridges, ok))
+        show(*_page(report, bridges, ok, without="no bridge" if messages is None else "bridges aren't compared"))
     if not ok:
         raise SystemExit(1)
 
 
-def _page(report: Any, bridges: list[Any], ok: bool) -> list[RenderableType]:
+def _page(report: Any, bridges: list[Any], ok: bool, *, without: str) -> list[RenderableType]:
     shown = report.results
     if len(shown) > MOST_SHOWN:  # a user's own file: what is equal needs no line
         shown = tuple(each for each in shown if each.outcome.value not in ("equal", "differs as documented"))[:MOST_SHOWN]
@@ -125,7 +125,7 @@ def _page(report: Any, bridges: list[Any], ok: bool) -> list[RenderableType]:
         if each.difference is not None:
             page += ["", *_context(title, each.difference, report.reference, report.renderer)]
     agreed = sum(each.outcome.value == "agrees" for each in bridges)
-    last = f"{report.summary()}; " + (f"{agreed} of {len(bridges)} bridges agree" if bridges else "no bridge")
+    last = f"{report.summary()}; " + (f"{agreed} of {len(bridges)} bridges agree" if bridges else without)
     page += ["", Text(f"{last}: {'nothing differs' if ok else 'ids differ'}", "bold green" if ok else "bold red")]
     return page
 

@@ -148,6 +148,13 @@ def test_as_a_module_and_on_a_full_disk(python):
     assert out.returncode == 1 and "Traceback" not in out.stderr and "can't write the output" in out.stderr
 
 
+def test_ctrl_c_is_no_traceback(run, no_plugins, install, toy_source):
+    source = toy_source().replace("def covers(self, query):", "def covers(self, query):\n        raise KeyboardInterrupt")
+    install("rllm-renderer-toy", source=source)
+    result = run("explain", "toy/one")
+    assert (result.exit_code, result.stdout) == (1, "") and "Aborted!" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [(b"[rllm_renderer]\nx = \xff\xfe\n", "UnicodeDecodeError"), (None, "is an empty folder without metadata")],

@@ -52,7 +52,7 @@ def outcome(renderer, tokenizer, case):
     except BaseException as error:
         return f"!{type(error).__name__}: {error}"
     text = tokenizer.decode(ids, skip_special_tokens=False)
-    lost = [word for word in case.words if word not in text]
+    lost = [word for word in case.words if word not in text and case.by_id.get(word, word) not in text]
     return f"!lost {lost}" if lost else "rendered"
 
 

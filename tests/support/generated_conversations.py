@@ -22,6 +22,8 @@ class Conversation:
     tools: list[dict[str, Any]] | None
     opener: bool
     words: list[str] = field(default_factory=list)
+    by_id: dict[str, str] = field(default_factory=dict)
+    """The ids of calls by the words that are their names: a format may show a call by its id (Kimi)."""
 
 
 class _Draw:
@@ -29,6 +31,7 @@ class _Draw:
         self.draw = random.Random(seed)
         self.count = 0
         self.words: list[str] = []
+        self.by_id: dict[str, str] = {}
         self.open: list[tuple[str, str | None]] = []
 
     def word(self) -> str:
@@ -55,6 +58,8 @@ class _Draw:
         given = json.dumps(arguments, ensure_ascii=False) if draw.random() < 0.7 else arguments
         call_id = draw.choice(IDS).format(n=self.count + at, name=name) if draw.random() < 0.85 else None
         self.open.append((name, call_id))
+        if name in self.words and call_id:
+            self.by_id[name] = call_id
         function = {"name": name, "arguments": given}
         out: dict[str, Any] = {"type": "function", "function": function} if draw.random() < 0.8 else dict(function)
         return out if call_id is None else {**out, "id": call_id}
@@ -95,4 +100,4 @@ def conversation(seed: int) -> Conversation:
     if draw.random() < 0.6:  # a beginning that most formats take
         first = [{"role": "system", "content": f"Be {state.word()}."}] if draw.random() < 0.5 else []
         messages = [*first, {"role": "user", "content": f"How {state.word()}?"}, *messages]
-    return Conversation(messages, tools, draw.random() < 0.7, state.words)
+    return Conversation(messages, tools, draw.random() < 0.7, state.words, state.by_id)
