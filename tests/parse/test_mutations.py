@@ -16,13 +16,12 @@ import real_tokenizers
 import shapes
 from parse_formats import GLM, M2, QWEN, TOOLS, V4, renderer
 
-from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core import Termination
+from rllm_renderer_core.errors import RendererError, RenderError
 
 COUNT = 20_000 if os.environ.get("RENDERER_WHOLE") else 60
 DSML = "｜DSML｜"
 NS = re.escape("]<]minimax[>[")
-CUT = re.compile(r"</?[\w｜]*$")
-"""A tag that a completion was cut off in."""
 TAGS = {
     QWEN: r"<parameter=(?P<key>[^>\n]+)>\n?(?P<value>.*?)\n?</parameter>",
     GLM: r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>",
@@ -160,7 +159,12 @@ def test_nothing_gets_through(backend, model):
     except RendererError as error:
         pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
     chance = random.Random(11)
-    turns = [written(resolved, turn) for turn in TURNS]
+    turns = []
+    for turn in TURNS:
+        try:
+            turns.append(written(resolved, turn))
+        except RenderError:  # text beside calls, where the format has only one of them
+            continue
     known = {index: text for text, index in tokenizer.get_added_vocab().items()}
     control = sorted({token for _, ids in turns for token in ids if token in known})
     marks = re.compile("|".join(re.escape(known[token]) for token in sorted(control, key=lambda each: -len(known[each]))))
@@ -187,9 +191,10 @@ def test_nothing_gets_through(backend, model):
         ):  # where a shorter one stands isn't sure
             sampled = letters("\n".join((*outside, shown[at:])), marks)
             kept = letters(f"{out.reasoning_content or ''}\n{out.content}", marks)
-            tail = letters("".join(CUT.findall(shown)), marks)
+            # A completion may be cut off inside words of the format.
+            tail = letters(shown[-16:], marks) if out.termination is Termination.TRUNCATED else Counter()
             raw = [found.raw for found in out.tool_calls]
-            assert kept in (sampled, sampled - tail), (sampled - kept, kept - sampled, shown, out, raw)
+            assert not kept - sampled and not sampled - kept - tail, (sampled - kept, kept - sampled, shown, out, raw)
         for found in out.runnable:
             assert found.name == "rm" and "rm" in found.raw, (shown, found)
             assert isinstance(found.arguments, dict)

@@ -63,6 +63,8 @@ class Parser:
                 parsed = self._upstream.parse_response(ids[close:], tools=declared, prompt_ids=prompt)
                 parsed.reasoning_content = self._decode(ids[:close]).removeprefix("<think>").strip()
             calls = [self._call(call, tools) for call in parsed.tool_calls]
+            for call, read in zip(calls, parsed.tool_calls, strict=True) if self._harmony_header else ():
+                call.raw = self._with_recipient(fed, len(fed) - len(ids), read.token_span) or call.raw
             if self._harmony_header and not calls:
                 self._built_in(parsed, calls, ids if at is None else ids[:at])
             if at is None and calls and calls[-1].status is ToolCallStatus.INVALID_JSON:
@@ -105,6 +107,13 @@ class Parser:
 
     def _decode(self, ids: Ids) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+
+    def _with_recipient(self, fed: Ids, start: int, span: tuple[int, int] | None) -> str:
+        """The text of harmony's call with the header before its body, which names the tool; empty where it isn't known."""
+        if span is None:
+            return ""
+        end = span[1] - (fed[span[1] - 1] in self._stops)
+        return self._decode(fed[max(span[0], start) : end])
 
     def _built_in(self, parsed: Any, calls: list[ToolCall], ids: Ids) -> None:
         """A call that harmony's own tools get is one of a tool that wasn't declared, and no content."""

@@ -57,8 +57,8 @@ class CallSection:
         self._after = loose(after[len(self.close) :])
         self.structural = controls(before, between or "", after, *frame)
         marked = bool(CONTROL.search(following)) or core(following)[:1] == "<"
-        marks = [core(self.close), core(after), core(following) if marked else "", opening]
-        self._resume = re.compile("|".join(pattern(mark) for mark in marks if mark) or r"\Z")
+        edges = [core(self.close), core(after), core(following) if marked else "", opening]
+        self._resume = re.compile("|".join(pattern(edge) for edge in edges if edge) or r"\Z")
 
     def sections(self, text: str, tools: Sequence[Any] | None) -> Iterator[Section]:
         """Every stretch of calls, in order. What opens weakly and holds no call of a declared tool is text."""
