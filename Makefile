@@ -51,6 +51,7 @@ docs: $(DOCS)/.done
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
 	$(TEST)/bin/python benchmarks/rollout.py
+	$(TEST)/bin/python benchmarks/supervised.py
 
 $(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml
 	$(PYTHON) -m venv $(DEMO)

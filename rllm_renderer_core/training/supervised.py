@@ -9,7 +9,7 @@ sequence before it only where its prompt starts with that sequence, id for id.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..contract.messages import has_media, normalize_messages, normalize_tools
@@ -17,6 +17,7 @@ from ..errors import BridgeDeclined, OptionError, UnreachableTurnError
 from ..learned.experiment import common_prefix
 from .example import SkippedTurn, SupervisedExample, SupervisedExamples
 from .parts import PARTS, part_weights
+from .runs import Runs
 from .targets import Messages, Target, Targets
 from .weights import split_weights, trained
 
@@ -63,28 +64,32 @@ def supervised(
     ready = normalize_messages(bare)
     declared = normalize_tools(tools)
     chosen = trained(ready, weights, train)
-    builder = _Builder(targets_of(renderer), ready, declared, chosen, wanted, skip=unreachable == "skip")
+    builder = _Builder(runs_of(renderer), ready, declared, chosen, wanted, skip=unreachable == "skip")
     if not chosen:
         return builder.examples
     if history == "verbatim":
         _verbatim(builder, renderer)
     else:
-        for index in chosen:
-            target = builder.target(index)
+        for _, target in builder.targets(list(chosen)):
             if target is not None:
                 builder.add(target)
     return builder.done()
 
 
-def targets_of(renderer: Any) -> Targets:
+def runs_of(renderer: Any) -> Runs:
     """What is known about this renderer's turns: learned once, for all its conversations."""
     known = _known.get(renderer)
     if known is None:
-        known = _known[renderer] = Targets(renderer)
+        known = _known[renderer] = Runs(Targets(renderer))
     return known
 
 
-_known: weakref.WeakKeyDictionary[Any, Targets] = weakref.WeakKeyDictionary()
+def targets_of(renderer: Any) -> Targets:
+    """The targets of this renderer, each rendered by itself."""
+    return runs_of(renderer).targets
+
+
+_known: weakref.WeakKeyDictionary[Any, Runs] = weakref.WeakKeyDictionary()
 
 
 class _Builder:
@@ -92,7 +97,7 @@ class _Builder:
 
     def __init__(
         self,
-        targets: Targets,
+        runs: Runs,
         messages: Messages,
         tools: Sequence[Any] | None,
         weights: dict[int, float],
@@ -102,10 +107,19 @@ class _Builder:
     ) -> None:
         self.messages, self.tools, self.weights = messages, tools, weights
         self.examples = SupervisedExamples()
-        self._targets, self._parts, self._skip = targets, parts, skip
+        self._runs, self._targets, self._parts, self._skip = runs, runs.targets, parts, skip
 
-    def target(self, index: int) -> Target | None:
-        """The target, or ``None`` where it can't be reached and was noted as skipped."""
+    def targets(self, indices: Sequence[int]) -> Iterator[tuple[int, Target | None]]:
+        """The targets of these assistant messages, ``None`` where one can't be reached and was noted as skipped."""
+        conversation = self._runs.conversation(self.messages, self.tools)
+        if conversation is None:
+            yield from ((index, self._target(index)) for index in indices)
+            return
+        numbers = [number for number, index in enumerate(conversation.turns) if index in set(indices)]
+        for each in self._runs.targets_of(self.messages, conversation, numbers, self.tools):
+            yield (each, self._target(each)) if isinstance(each, int) else (each.index, each)
+
+    def _target(self, index: int) -> Target | None:
         try:
             return self._targets.target(self.messages, index, self.tools)
         except UnreachableTurnError as error:
@@ -117,26 +131,26 @@ class _Builder:
 
     def add(self, target: Target) -> None:
         """The target behind its rendered prompt: in the open sequence where the prompt starts with it, else in a new one."""
-        prompt = target.prompt.token_ids
+        known = len(self.examples[-1].token_ids) if self.examples else 0
         if not self.examples:
             self.begin(target, "the first trained turn")
-        elif prompt[: len(self.examples[-1].token_ids)] != self.examples[-1].token_ids:
+        elif not target.continues and (known > target.start or target.ids[:known] != self.examples[-1].token_ids):
             self.begin(target, self._difference(target))
         else:
-            self.extend(target, prompt)
+            indices = None if target.indices is None else target.indices[known : target.start]
+            self.extend(target, target.ids[known : target.start], indices)
 
     def begin(self, target: Target, reason: str) -> None:
         self.examples.append(SupervisedExample([], [], [], [], reason))
-        self.extend(target, target.prompt.token_ids)
+        prompt = target.prompt
+        self.extend(target, prompt.token_ids, prompt.message_indices)
 
-    def extend(self, target: Target, prompt: list[int]) -> None:
-        """The open sequence, which ``prompt`` starts with, up to ``prompt`` and the completion."""
+    def extend(self, target: Target, more: Sequence[int], indices: Sequence[int | None] | None = None) -> None:
+        """The open sequence with ``more`` of the prompt, and the completion."""
         example, completion, index = self.examples[-1], target.completion, target.index
-        known = len(example.token_ids)
-        example.token_ids.extend(prompt[known:])
-        example.weights.extend([0.0] * (len(prompt) - known))
-        attributed = target.prompt.message_indices if prompt is target.prompt.token_ids else None
-        example.message_indices.extend([None] * (len(prompt) - known) if attributed is None else attributed[known:])
+        example.token_ids.extend(more)
+        example.weights.extend([0.0] * len(more))
+        example.message_indices.extend([None] * len(more) if indices is None else indices)
         example.token_ids.extend(completion)
         example.message_indices.extend([index] * len(completion))
         weight = self.weights.get(index, 0.0)
@@ -148,11 +162,11 @@ class _Builder:
         if weight:
             example.trained.append(index)
         if any(has_media(message) for message in self.messages[:index]):
-            example.multi_modal_data = target.prompt.multi_modal_data
+            example.multi_modal_data = target.media
 
     def _difference(self, target: Target) -> str:
         """Why the target's prompt doesn't start with the open sequence, in one line."""
-        before, prompt = self.examples[-1].token_ids, target.prompt.token_ids
+        before, prompt = self.examples[-1].token_ids, target.ids[: target.start]
         at = common_prefix(before, prompt)
         theirs, mine = (self._targets.decode(ids[at : at + 12]) for ids in (before, prompt))
         return (
@@ -178,12 +192,12 @@ def _verbatim(builder: _Builder, renderer: Any) -> None:
     before: int | None = None
     prompt: list[int] = []
     completion: list[int] = []
-    for index in (each for each in spoken if each <= last):
-        target = builder.target(index)
+    for index, target in builder.targets([each for each in spoken if each <= last]):
         if target is None:
             before = None
             continue
         reason = "the first turn" if not builder.examples else "the turn before it isn't a turn of this renderer"
+        rendered = target.prompt.token_ids
         bridged: list[int] | None = None
         if before is not None:
             new = messages[before + 1 : index]
@@ -191,13 +205,13 @@ def _verbatim(builder: _Builder, renderer: Any) -> None:
             if isinstance(out, BridgeDeclined):
                 reason = out.reason
             else:
-                bridged = _same_opener(out.token_ids, len(prompt) + len(completion), target.prompt.token_ids)
+                bridged = _same_opener(out.token_ids, len(prompt) + len(completion), rendered)
                 reason = "the bridge ends with another opener than the rendered prompt"
         if bridged is None:
             builder.begin(target, reason)
-            prompt = target.prompt.token_ids
+            prompt = rendered
         else:
-            builder.extend(target, bridged)
+            builder.extend(target, bridged[len(prompt) + len(completion) :])
             prompt = bridged
         before, completion = index, target.completion
 

@@ -27,17 +27,35 @@ _ALTERED = "zq9 "
 
 @dataclass(frozen=True)
 class Target:
-    """One assistant message as it is trained.
+    """One assistant message as it is trained: what it is sampled from, and behind that what is sampled.
 
     Attributes:
         index: Of the message.
-        prompt: What serving renders for the messages before it, with the opener; attributed where the backend can tell.
-        completion: The ids that the model samples, the stop last.
+        ids: At their start the prompt that serving renders for the messages before it, with the opener; from ``start`` to
+            ``end`` the ids that the model samples, the stop last. Several targets may share them.
+        indices: For each id of the prompt the index of its message, where the backend can tell.
+        media: The backend's own object for the prompt's media.
+        continues: The ids start with the prompt and completion of the target that was given before it.
     """
 
     index: int
-    prompt: RenderedTokens
-    completion: list[int]
+    ids: list[int]
+    start: int
+    end: int
+    indices: list[int | None] | None = None
+    media: Any = None
+    continues: bool = False
+
+    @property
+    def prompt(self) -> RenderedTokens:
+        """The prompt. A copy."""
+        indices = None if self.indices is None else self.indices[: self.start]
+        return RenderedTokens(self.ids[: self.start], indices, multi_modal_data=self.media)
+
+    @property
+    def completion(self) -> list[int]:
+        """What is sampled. A copy."""
+        return self.ids[self.start : self.end]
 
 
 class Targets:
@@ -49,8 +67,8 @@ class Targets:
 
     def __init__(self, renderer: Any) -> None:
         self._renderer = renderer
-        self._tokenizer = getattr(renderer, "tokenizer", None)
-        self._control = control_ids(self._tokenizer) | frozenset(renderer.get_stop_token_ids())
+        self.tokenizer = getattr(renderer, "tokenizer", None)
+        self.control = control_ids(self.tokenizer) | frozenset(renderer.get_stop_token_ids())
         # The template tells nothing about attribution but by further renders, which a whole data set would pay for.
         self._attributes = getattr(renderer, "backend", None) != TEMPLATE_BACKEND
         self.stops = Stops(renderer)
@@ -62,12 +80,13 @@ class Targets:
             UnreachableTurnError: The model can't say this message behind this prompt.
             UnsupportedContentError, ToolError: As from ``render``.
         """
-        prompt = self._prompt(messages, index, tools)
+        prompt = self.prompt(messages, index, tools)
         finished = self.finished(messages, index, tools)
         behind = self._behind(prompt.token_ids, finished, index)
-        completion = self._stopped(behind, messages[index], index, prompt.token_ids)
+        completion = self.stopped(behind, messages[index], index, prompt.token_ids)
         self._refuse_dropped(messages, index, tools, finished, completion)
-        return Target(index, prompt, completion)
+        ids = [*prompt.token_ids, *completion]
+        return Target(index, ids, len(ids) - len(completion), len(ids), prompt.message_indices, prompt.multi_modal_data)
 
     def finished(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> list[int]:
         """The ids of the conversation that ends with ``messages[index]``."""
@@ -78,7 +97,8 @@ class Targets:
         except RendererError as error:
             raise _refused(index, "the conversation up to it", error) from error
 
-    def _prompt(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> RenderedTokens:
+    def prompt(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> RenderedTokens:
+        """What serving renders for the messages before ``messages[index]``, with the opener."""
         before = messages[:index]
         if not before:
             raise UnreachableTurnError(
@@ -87,13 +107,17 @@ class Targets:
                 index=index,
             )
         try:
-            if self._attributes:
-                return self._renderer.render(before, tools=tools, add_generation_prompt=True)  # type: ignore[no-any-return]
-            return RenderedTokens(list(self._renderer.render_ids(before, tools=tools, add_generation_prompt=True)))
+            return self.rendered(before, tools, opener=True)
         except (UnsupportedContentError, ToolError):
             raise
         except RendererError as error:
             raise _refused(index, "its prompt", error) from error
+
+    def rendered(self, messages: Messages, tools: Sequence[Any] | None, *, opener: bool = False) -> RenderedTokens:
+        """The messages as rendered, attributed where that costs no further renders."""
+        if self._attributes:
+            return self._renderer.render(messages, tools=tools, add_generation_prompt=opener)  # type: ignore[no-any-return]
+        return RenderedTokens(list(self._renderer.render_ids(messages, tools=tools, add_generation_prompt=opener)))
 
     # From the prompt to what is sampled behind it
 
@@ -104,7 +128,7 @@ class Targets:
         at = common_prefix(prompt, finished)
         wanted, rest = self.decode(prompt[at:]), finished[at:]
         # Tokenised again is only the text up to the next control token: from there on the ids are the message's own.
-        ends = [place for place, token in enumerate(rest) if token in self._control and place] + [len(rest)]
+        ends = [place for place, token in enumerate(rest) if token in self.control and place] + [len(rest)]
         for end in ends:
             text = self.decode(rest[:end])
             if len(text) < len(wanted):
@@ -113,7 +137,7 @@ class Targets:
             again = self._encode(more)
             if not text.startswith(wanted) or again is None or self.decode(again) != more:
                 break
-            if not any(token in self._control and self.decode([token]).strip() for token in again):
+            if not any(token in self.control and self.decode([token]).strip() for token in again):
                 return again + rest[end:]
             break
         raise UnreachableTurnError(
@@ -126,7 +150,7 @@ class Targets:
             turn_text=self.decode(rest),
         )
 
-    def _stopped(self, behind: list[int], message: dict[str, Any], index: int, prompt: list[int]) -> list[int]:
+    def stopped(self, behind: list[int], message: dict[str, Any], index: int, prompt: list[int]) -> list[int]:
         """The turn up to its stop: as rendered, or as learned where the format writes none."""
         stops = [at for at, token in enumerate(behind) if token in self.stops.ids]
         why, stop = "", None
@@ -150,53 +174,56 @@ class Targets:
             )
         return [*behind, stop]
 
-    def _refuse_dropped(
-        self, messages: Messages, index: int, tools: Sequence[Any] | None, finished: list[int], completion: list[int]
-    ) -> None:
-        """Raises where the format writes the message without its reasoning, its text or one of its calls."""
-        message = messages[index]
+    def left_out(self, message: dict[str, Any], completion: Sequence[int]) -> list[tuple[str, dict[str, Any]]]:
+        """What of the message doesn't show as text in its completion, each with the message changed in it."""
         reasoning, calls = message.get("reasoning_content") or "", message.get("tool_calls") or []
         if not reasoning.strip() and not calls:
-            return
+            return []
         text = self.decode(completion)
-        without: list[tuple[str, dict[str, Any]]] = []
+        found: list[tuple[str, dict[str, Any]]] = []
         if reasoning.strip() and reasoning.strip() not in text:
-            without.append(("its reasoning", {**message, "reasoning_content": _ALTERED + reasoning}))
+            found.append(("its reasoning", {**message, "reasoning_content": _ALTERED + reasoning}))
         content = message["content"]
         if isinstance(content, str) and content.strip() and content.strip() not in text:
-            without.append(("its text", {**message, "content": _ALTERED + content}))
+            found.append(("its text", {**message, "content": _ALTERED + content}))
         for at, call in enumerate(calls):
             name = call["function"]["name"]
             if text.count(name) < sum(each["function"]["name"] == name for each in calls):
                 fewer = {**message, "tool_calls": calls[:at] + calls[at + 1 :]}
-                without.append((f"its call {at} ({name})", fewer))
-        for what, changed in without:
+                found.append((f"its call {at} ({name})", fewer))
+        return found
+
+    def _refuse_dropped(
+        self, messages: Messages, index: int, tools: Sequence[Any] | None, finished: list[int], completion: list[int]
+    ) -> None:
+        """Raises where the format writes the message without its reasoning, its text or one of its calls."""
+        for what, changed in self.left_out(messages[index], completion):
             if self.finished([*messages[:index], changed], index, tools) == finished:
                 raise UnreachableTurnError(
                     f"message {index} (assistant): the format leaves out {what}; training the rest would teach to leave it out",
                     fix=f"take {what} out of the message, choose a renderer or mode that shows it, or pass unreachable='skip'",
                     index=index,
                     prompt_text="",
-                    turn_text=text,
+                    turn_text=self.decode(completion),
                 )
 
     # Text
 
     def decode(self, ids: Sequence[int]) -> str:
         """The ids' text, control tokens included; empty without a tokenizer."""
-        if not ids or self._tokenizer is None:
+        if not ids or self.tokenizer is None:
             return ""
         try:
-            return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+            return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
         except TypeError:  # not transformers'
-            return str(self._tokenizer.decode(list(ids)))
+            return str(self.tokenizer.decode(list(ids)))
 
     def _encode(self, text: str) -> list[int] | None:
-        if self._tokenizer is None:
+        if self.tokenizer is None:
             return None
         if not text:
             return []
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
 
 def _refused(index: int, what: str, error: RendererError) -> UnreachableTurnError:
