@@ -31,7 +31,7 @@ def answered_turn(message: Any) -> dict[str, Any] | None:
     that is wrong with it, such as arguments that aren't JSON or a part of an unknown type, costs a bridge.
     """
     try:
-        out = normalize_messages([message])[0]
+        out: dict[str, Any] | None = normalize_messages([message])[0]
     except MessageError:
         out = _calls_alone(message)
     if out is not None and not isinstance(out["content"], str):
