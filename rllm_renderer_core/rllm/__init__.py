@@ -1,5 +1,8 @@
 """rLLM's own spellings: what its gateway, its engines and its trainers call, in the call forms of both its revisions."""
 
+from ..types import ParsedResponse, RenderedTokens, Renderer
+from .parser import ChatParser
+from .refusals import http_status, openai_error
 from .renderer import EngineOutput, RllmRenderer
 from .spellings import (
     PIN_VARIABLE,
@@ -14,13 +17,19 @@ from .spellings import (
 
 __all__ = [
     "PIN_VARIABLE",
+    "ChatParser",
     "EngineOutput",
+    "ParsedResponse",
+    "RenderedTokens",
+    "Renderer",
     "RendererResolution",
     "RllmRenderer",
     "build_renderer",
     "create_renderer",
     "describe",
     "get_renderer",
+    "http_status",
+    "openai_error",
     "read_pin",
     "resolve",
 ]

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..errors import BridgeDeclined
+from ..discovery import warn_once
+from ..errors import BridgeDeclined, UnsupportedContentError
 from ..renderer import ResolvedRenderer
 from ..resolution import Resolution
 from ..types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
+from .parser import ChatParser
+from .tokens import RllmTokens
 
 
 class EngineOutput(NamedTuple):
@@ -73,9 +77,10 @@ class RllmRenderer:
 
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> RenderedTokens:
-        """Messages to ids with attribution."""
-        return self.resolved.render(_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
+    ) -> RllmTokens:
+        """Messages to ids with attribution, and with rLLM's ``is_content``."""
+        out = self.resolved.render(_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
+        return RllmTokens.of(out)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -141,6 +146,11 @@ class RllmRenderer:
 
     # Engines
 
+    @cached_property
+    def chat_parser(self) -> ChatParser:
+        """For code of rLLM's that works on texts."""
+        return ChatParser(self)
+
     @property
     def stop_sequences(self) -> list[int] | list[str]:
         """What a sampler's ``stop`` takes: stop ids, or the strings of a format that has no stop token."""
@@ -153,12 +163,20 @@ class RllmRenderer:
             Ids; where messages have images, the chunks of the backend's own prompt, in their order.
 
         Raises:
-            UnsupportedContentError: Images for a renderer of text; ``index`` tells the message.
+            UnsupportedContentError: Images for a renderer of text; ``index`` tells the message. Or images for a backend whose
+                image data are no chunks: an engine that takes ids and chunks alone would sample from bare placeholders.
             RendererError: As ``render``.
         """
+        if not _shows_media(messages):
+            return self.render_ids(messages, tools=tools, add_generation_prompt=True)
         rendered = self.render(messages, tools=tools, add_generation_prompt=True)
         chunks = getattr(rendered.multi_modal_data, "chunks", None)
-        return list(rendered.token_ids if chunks is None else chunks)
+        if chunks is None:
+            raise UnsupportedContentError(
+                f"{self.backend}:{self.name} gives images in a form of its own, not as chunks of a sampler's prompt",
+                fix="renderer_backend='tinker', with image_processor=",
+            )
+        return list(chunks)
 
     def parse_completion(
         self, completion_ids: Sequence[int], token_input: Sequence[Any] | None = None, tools: Sequence[Any] | None = None
@@ -185,21 +203,61 @@ def _runs(call: ToolCall) -> bool:
 
 
 def _messages(messages: Any) -> Any:
-    """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them."""
+    """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them; a refusal is text."""
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
         return messages  # refused by the core, with the reason
-    return [_with_images(each) if isinstance(each, Mapping) and each.get("images") else each for each in messages]
+    return [_plain(each) if isinstance(each, Mapping) else each for each in messages]
 
 
-def _with_images(message: Mapping[str, Any]) -> dict[str, Any]:
-    content = message.get("content") or ""
+def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content, images = message.get("content"), message.get("images")
+    if isinstance(content, list) and any(isinstance(part, Mapping) and part.get("type") == "refusal" for part in content):
+        content = [
+            {"type": "text", "text": part.get("refusal") or ""}
+            if isinstance(part, Mapping) and part.get("type") == "refusal"
+            else part
+            for part in content
+        ]
+        message = {**message, "content": content}
+    if not images:
+        return message
+    content = content or ""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    images = [{"type": "image", "image": image} for image in message["images"]]
-    return {**{key: value for key, value in message.items() if key != "images"}, "content": [*images, *parts]}
+    shown = [{"type": "image", "image": image} for image in images]
+    return {**{key: value for key, value in message.items() if key != "images"}, "content": [*shown, *parts]}
+
+
+def _shows_media(messages: Any) -> bool:
+    """Whether a message has images, or parts that aren't text."""
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
+        return False
+    return any(
+        isinstance(each, Mapping)
+        and (
+            each.get("images")
+            or (
+                isinstance(each.get("content"), list)
+                and any(isinstance(part, Mapping) and part.get("type") not in ("text", "refusal") for part in each["content"])
+            )
+        )
+        for each in messages
+    )
 
 
 def _tools(tools: Any) -> Any:
-    """Declarations of rLLM's ``Tool`` objects, which have them as ``json``, among dicts."""
+    """Declarations of rLLM's ``Tool`` objects, which have them as ``json``, among dicts.
+
+    Tools that aren't functions (OpenAI's ``web_search``) are run by a server, not by a model that is trained: they are left
+    out, as rLLM's engines leave them out, and said once.
+    """
     if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Sequence):
         return tools
-    return [tool if isinstance(tool, Mapping) else getattr(tool, "json", tool) for tool in tools]
+    out = []
+    for tool in tools:
+        tool = tool if isinstance(tool, Mapping) else getattr(tool, "json", tool)
+        kind = tool.get("type", "function") if isinstance(tool, Mapping) and "function" not in tool else "function"
+        if kind != "function":
+            warn_once(f"a tool of type {kind!r} isn't a function and isn't declared to the model")
+            continue
+        out.append(tool)
+    return out

@@ -23,6 +23,7 @@ from ..errors import OptionError, PinMismatchError, PluginError
 from ..resolution import Resolution
 from ..vocabulary import load_tokenizer
 from .renderer import RllmRenderer
+from .wishes import resolved_as_wished
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -67,6 +68,8 @@ def resolve(
     family: str | None = "auto",
     renderer_name: str | None = None,
     renderer_backend: str | None = None,
+    disable_thinking: bool = False,
+    reasoning_effort: str | None = None,
     **options: Any,
 ) -> RendererResolution:
     """The renderer of a model, as rLLM asks for it.
@@ -79,6 +82,9 @@ def resolve(
         family: One of prime's renderers, or ``"auto"``.
         renderer_name: One of tinker's or Fireworks' renderers; prime's where rLLM made the name an alias of it.
         renderer_backend: What ``rllm_renderer_core.resolve`` calls ``backend``.
+        disable_thinking: ``thinking=False`` where the model has both modes; elsewhere it changes nothing, which is logged.
+        reasoning_effort: A variable of the model's template, where it has that; elsewhere it changes nothing, which is logged.
+            rLLM's default, ``"medium"``, is every such model's own.
         options: The other options of ``rllm_renderer_core.resolve``, such as ``thinking``. ``pin`` may be a path too;
             without it, the file that ``RLLM_RENDERER_PIN`` names is the pin. A pin names the model: ``model`` may be a folder
             with a checkpoint of it.
@@ -94,7 +100,7 @@ def resolve(
     options.update(_spelled(family, renderer_name))
     if renderer_backend is not None:
         options["backend"] = renderer_backend
-    resolved = resolver.resolve(model or None, tokenizer, **options)
+    resolved = resolved_as_wished(model or None, tokenizer, options, disable_thinking, reasoning_effort)
     source = SOURCES.get(resolved.backend, "tinker")
     record = resolved.resolution
     logger.info("renderer for %r: %s:%s (%s)", record.model, record.backend, record.renderer, record.reason)
@@ -146,8 +152,9 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
     """The renderer for a gateway process, from its own configuration or from a pin; at most one tokenizer is loaded.
 
     Args:
-        config: Anything with ``model`` and, where it has them, ``renderer_family``, ``renderer_name`` and ``renderer_pin`` (the
-            path of a pin file), as attributes or keys; rLLM's ``GatewayConfig``.
+        config: Anything with ``model`` and, where it has them, ``renderer_family``, ``renderer_name``, ``disable_thinking``,
+            ``reasoning_effort`` and ``renderer_pin`` (the path of a pin file), as attributes or keys; rLLM's
+            ``GatewayConfig``.
         tokenizer: The served model's; loaded by ``config.model`` where it isn't passed.
         pin: A ``Resolution``, its ``to_dict`` or the path of a file with that as JSON; else ``config.renderer_pin``, else
             the file that ``RLLM_RENDERER_PIN`` names.
@@ -160,7 +167,12 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
     """
     served = _field(config, "model")
     pinned = read_pin(pin if pin is not None else _field(config, "renderer_pin"))
-    named = {"family": _field(config, "renderer_family") or "auto", "renderer_name": _field(config, "renderer_name")}
+    named: dict[str, Any] = {
+        "family": _field(config, "renderer_family") or "auto",
+        "renderer_name": _field(config, "renderer_name"),
+        "disable_thinking": bool(_field(config, "disable_thinking")),
+        "reasoning_effort": _field(config, "reasoning_effort"),
+    }
     if pinned is not None and "image_processor" not in pinned.options:
         # Before a tokenizer is loaded, which may take long.
         resolver.select_backend(_pinned_model(pinned, served), pin=pinned)

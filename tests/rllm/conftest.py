@@ -12,7 +12,7 @@ import rllm_source
 
 @pytest.fixture(scope="session")
 def changed(tmp_path_factory):
-    """rLLM's repository with the changes of docs/rllm.md."""
+    """rLLM's repository with the patch of its revision."""
     if reason := rllm_source.missing(repository=True):
         pytest.skip(reason)
     return rllm_changes.changed_copy(tmp_path_factory.mktemp("changed") / "rllm")

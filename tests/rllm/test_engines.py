@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 
 import pytest
 import real_tokenizers
-import rllm_changes
 import rllm_source
 
 pytestmark = pytest.mark.slow
@@ -90,27 +88,15 @@ def needs(model):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_prompts_stops_and_outputs_of_both_engines_are_the_renderers(process, tmp_path, model):
-    """Of 955a0c29, a FireworksEngine must be told a family of prime's: see the next test."""
     needs(model)
     assert run(process, tmp_path, model, "as published", "named")[0] == "done"
 
 
-def test_no_engine_needs_to_be_told(changed, process, tmp_path):
-    """With the second change of docs/rllm.md for 955a0c29; without a chat template too."""
+def test_no_engine_needs_to_be_told(process, tmp_path):
+    """Without a chat template too."""
     needs("Qwen/Qwen3-8B")
-    if rllm_source.unified(changed):
-        engine = tmp_path / "more/rllm/engine/rollout/fireworks_engine.py"
-        engine.parent.mkdir(parents=True)
-        shutil.copy(changed / rllm_changes.FIREWORKS, engine)
-        rllm_changes.ONE_RENDERER.apply(tmp_path / "more")
-        text = "import rllm.engine.rollout as package\n" + f"package.__path__.insert(0, {str(engine.parent)!r})\n"
-        script = SCRIPT.replace("import scripted_rollout as script", text + "import scripted_rollout as script")
-    else:
-        script = SCRIPT
-    (tmp_path / "engine.py").write_text(script)
     for kind in ("as published", "bare"):
-        result = process("-W", "ignore", tmp_path / "engine.py", "Qwen/Qwen3-8B", kind, "auto")
-        assert result.stdout.split() == ["done", "prime"], result.stderr[-4000:]
+        assert run(process, tmp_path, "Qwen/Qwen3-8B", kind, "auto") == ["done", "prime"]
 
 
 def test_parser_of_old_stays_reachable(changed, process):

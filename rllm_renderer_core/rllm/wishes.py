@@ -1,0 +1,38 @@
+"""What rLLM asks of every model, and only some have: honoured where the model has a mode for it, said where it hasn't."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from .. import resolver
+from ..errors import NoBackendError, OptionError
+from ..renderer import ResolvedRenderer
+from .refusals import in_rllms_words
+
+logger = logging.getLogger("rllm_renderer")
+
+
+def resolved_as_wished(
+    model: str | None, tokenizer: Any, options: dict[str, Any], disable_thinking: bool, reasoning_effort: str | None
+) -> ResolvedRenderer:
+    """With each wish of rLLM's that the model has a mode for, and images as chunks where a backend gives them so."""
+    wishes: dict[str, dict[str, Any]] = {}
+    if options.get("image_processor") is not None and options["pin"] is None and "backend" not in options:
+        wishes["images as chunks of tinker's"] = {"backend": "tinker"}
+    if disable_thinking and options.get("thinking") is None:
+        wishes["disable_thinking"] = {"thinking": False}
+    if reasoning_effort not in (None, "medium"):
+        given = options.get("chat_template_kwargs") or {}
+        wishes["reasoning_effort"] = {"chat_template_kwargs": {**given, "reasoning_effort": reasoning_effort}}
+    while True:
+        wanted = {key: value for wish in wishes.values() for key, value in wish.items()}
+        try:
+            return resolver.resolve(model, tokenizer, **{**options, **wanted})
+        except (OptionError, NoBackendError) as error:
+            if not wishes:
+                raise in_rllms_words(error) from error.__cause__
+            option = getattr(error, "option", "")
+            name = next((each for each, wish in wishes.items() if option in wish), list(wishes)[-1])
+            del wishes[name]
+            logger.info("%r has no mode for %s, which changes nothing: %s", model, name, str(error).splitlines()[0])

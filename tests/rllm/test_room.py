@@ -1,0 +1,110 @@
+"""What rLLM's code calls of a renderer: texts, errors as a server says them, wishes that only some models can grant."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import real_tokenizers
+
+from rllm_renderer_core import (
+    BridgeDeclined,
+    ContractError,
+    MessageError,
+    NoBackendError,
+    RenderError,
+    ToolError,
+    UnsupportedContentError,
+    rllm,
+)
+from rllm_renderer_core.rllm.refusals import in_rllms_words
+
+MODEL = "Qwen/Qwen3-8B"
+ASKED = [{"role": "user", "content": "How many lids?"}]
+
+
+@pytest.fixture(scope="module")
+def renderer():
+    if why := real_tokenizers.missing(MODEL):
+        pytest.skip(why)
+    return rllm.resolve(MODEL, real_tokenizers.load(MODEL), disable_thinking=True, reasoning_effort="high").renderer
+
+
+def test_a_wish_without_a_mode_is_logged_and_the_other_is_kept(caplog):
+    if why := real_tokenizers.missing(MODEL):
+        pytest.skip(why)
+    caplog.set_level(logging.INFO, logger="rllm_renderer")
+    found = rllm.resolve(MODEL, real_tokenizers.load(MODEL), disable_thinking=True, reasoning_effort="high")
+    assert found.resolution.options == {"thinking": False}
+    assert any("reasoning_effort" in record.getMessage() for record in caplog.records)
+
+
+def test_texts_are_the_renderers_ids(renderer):
+    parser, encode = renderer.chat_parser, renderer.tokenizer.encode
+    text = parser.parse(ASKED, add_generation_prompt=True, is_first_msg=True, tools=[], accumulate_reasoning=False)
+    assert encode(text, add_special_tokens=False) == renderer.render_ids(ASKED, add_generation_prompt=True)
+    assert text.endswith(parser.generation_prompt)
+    answer = {"role": "assistant", "content": "Two."}
+    assert parser.parse([answer]) == parser.generation_prompt + "Two.<|im_end|>"
+    with pytest.raises(RenderError, match="whole conversation"):
+        parser.parse(ASKED)
+
+
+def test_a_text_that_isnt_the_ids_is_refused(renderer):
+    class Other:
+        def __init__(self, inner):
+            self.decode, self.encode = inner.decode, lambda text, **_: [0]
+
+    parser = rllm.ChatParser(renderer)
+    parser.tokenizer = Other(renderer.tokenizer)
+    with pytest.raises(RenderError, match="token_input"):
+        parser.parse(ASKED, is_first_msg=True)
+
+
+def test_completions_as_the_parser_gives_them(renderer):
+    ids = renderer.tokenizer.encode('<tool_call>\n{"name": "look", "arguments": {"q": 1}}\n</tool_call><|im_end|>')
+    out = renderer.chat_parser.parse_completion(ids)
+    assert out == {"content": "", "reasoning": "", "tool_calls": [{"name": "look", "arguments": {"q": 1}}]}
+
+
+def test_is_content_is_what_the_model_samples(renderer):
+    out = renderer.render([*ASKED, {"role": "assistant", "content": "Two."}])
+    sampled = [token for token, mine in zip(out.token_ids, out.is_content, strict=True) if mine]
+    assert renderer.tokenizer.decode(sampled) == "Two.<|im_end|>"
+    out.sampled_mask = None
+    with pytest.raises(RenderError, match="supervised"):
+        _ = out.is_content
+
+
+def test_what_was_served_before_still_is(renderer):
+    tools = [{"type": "web_search"}, {"type": "function", "function": {"name": "look"}}]
+    with pytest.warns(UserWarning, match="web_search"):
+        assert renderer.token_input(ASKED, tools) == renderer.token_input(ASKED, tools[1:])
+    refused = {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
+    plain = {"role": "assistant", "content": "No."}
+    assert renderer.token_input([*ASKED, refused, *ASKED]) == renderer.token_input([*ASKED, plain, *ASKED])
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "param"),
+    [
+        (UnsupportedContentError("an image", index=1), 400, "messages[1]"),
+        (MessageError("no role"), 400, "messages"),
+        (ToolError("no name", index=0), 400, "tools[0]"),
+        (RenderError("refused"), 400, "messages"),
+        (ContractError("broken"), 500, None),
+    ],
+)
+def test_errors_as_an_openai_server_says_them(error, status, param):
+    assert rllm.http_status(error) == status
+    body = rllm.openai_error(error)["error"]
+    assert (body["param"], body["code"]) == (param, type(error).__name__)
+    assert body["message"] == str(error)
+
+
+def test_errors_about_the_choice_name_rllms_flags():
+    error = NoBackendError("no backend covers 'x'", fix="renderer=", explanation="table")
+    out = in_rllms_words(error)
+    assert type(out) is NoBackendError and out.explanation == "table" and out.fix == "renderer="
+    assert "--renderer-family" in str(out) and str(out).startswith("no backend covers 'x'")
+    assert in_rllms_words(BridgeDeclined("why")).reason == "why"
