@@ -22,6 +22,8 @@ ends are, and every 16th id between: what isn't ids isn't so in one place alone,
 LIMIT = 2**31
 """Ids are below this where the vocabulary isn't known: engines and trainers hold them in 32 bits."""
 
+_DTYPE = f"u{array('I').itemsize}"
+
 
 def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> list[int]:
     """The ids as a list of ``int``. A list of ``int`` is returned as it is, not copied: a history may be long. An ``IdsView``
@@ -110,6 +112,11 @@ def _plain(ids: list[Any], limit: int) -> bool:
         return False
     if type(total) is not int:  # one that is like an int, as NumPy's
         return False
+    if limit == LIMIT and sys.byteorder == "little" and packed.itemsize == 4:
+        # Read as bytes: the highest of an id below LIMIT is ASCII, and 0 and 1, as which a bool comes, have three zeros.
+        data = packed.tobytes()
+        if data[3::4].isascii() and b"\0\0\0\0" not in data and b"\1\0\0\0" not in data:
+            return True
     largest, least = _scanned(packed)
     return largest < limit and all(type(ids[at]) is int for at in least)
 
@@ -121,8 +128,8 @@ def _scanned(packed: array[int]) -> tuple[int, Sequence[int]]:
     numpy = sys.modules.get("numpy")  # not worth an import; where a trainer runs, it is there
     if numpy is None:
         return max(packed), [at for at, value in enumerate(packed) if value < 2]
-    values = numpy.frombuffer(packed, dtype=f"u{packed.itemsize}")
-    return int(values.max()), numpy.flatnonzero(values < 2).tolist()
+    values = numpy.frombuffer(packed, _DTYPE)
+    return int(values.max()), (values < 2).nonzero()[0].tolist()
 
 
 def _as_id(value: Any, index: int, what: str, limit: int) -> int:

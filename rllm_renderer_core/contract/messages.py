@@ -80,6 +80,10 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
 
 
 def _message(index: int, message: Any) -> dict[str, Any]:
+    if type(message) is dict and len(message) == 2:  # most messages, of which nothing but this has to be looked at
+        role, content = message.get("role"), message.get("content")
+        if type(role) is str and role and type(content) is str and content.isascii():
+            return {"role": role, "content": content}
     source = _as_mapping(message)
     if source is None:
         raise MessageError(f"message {index} must be a mapping, not {type(message).__name__}", index=index)

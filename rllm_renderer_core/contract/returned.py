@@ -160,7 +160,11 @@ class BridgedTokens(RenderedTokens):
 
     @cached_property
     def token_ids(self) -> list[int]:  # type: ignore[override]
-        return [*self.history, *self.completion, *self.delta]
+        # A view copies its list in one piece, where unpacking it would take a step for each id of the history.
+        out = self.history.to_list() if isinstance(self.history, IdsView) else list(self.history)
+        out += self.completion
+        out += self.delta
+        return out
 
     @cached_property
     def message_indices(self) -> list[int | None] | None:  # type: ignore[override]

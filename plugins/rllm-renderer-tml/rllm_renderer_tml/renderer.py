@@ -18,6 +18,7 @@ from .attribution import attributed
 from .conversion import to_upstream
 from .corrections import Context, rows_for
 from .parsing import parser_of
+from .plain import only_texts
 from .splices import Splices, refuse_placeholders
 
 TAGS = ("user", "observation", "system", "User", "System", "im_start", "im_user", "im_system", "start", "message_user",
@@ -35,6 +36,8 @@ class TmlRenderer(SeamedRenderer):
         arguments: What upstream was made with.
         effort: Inkling's thinking effort, from 0 up to, without, 1; ``None`` for upstream's default.
     """
+
+    takes_views = True  # the seam doesn't read the prompt
 
     def __init__(
         self,
@@ -83,6 +86,8 @@ class TmlRenderer(SeamedRenderer):
                 f"renderer {self.name!r} has no tool declarations upstream",
                 fix="leave tools out, or choose another backend=",
             )
+        if add_generation_prompt and not tools and only_texts(messages):
+            return self._ids(to_upstream(messages, None))
         refuse_placeholders(each for message in messages for each in _texts(message))
         splices = Splices(self._vocabulary, self._control)
         context = Context(splices, self._vocabulary, bool(tools), self._arguments, add_generation_prompt)
