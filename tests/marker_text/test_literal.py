@@ -115,7 +115,7 @@ def test_no_text_becomes_a_control_id(model, backend):
             ):
                 assert text in shown, (place, text)
             tried += 1
-    assert tried > 20
+    assert tried >= 14  # a user's text and an assistant's at the least: some formats have no other place
 
 
 @pytest.mark.parametrize(("model", "backend"), CASES)

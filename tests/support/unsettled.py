@@ -2,8 +2,5 @@
 
 from __future__ import annotations
 
-UNSETTLED: dict[str, str] = {
-    "tests/parity/test_field_cases.py::test_as_the_template_or_refused": "tml on Kimi's unnamed results, and without a user",
-    "tests/tml/": "the suite of the newest plugin wasn't run whole",
-}
+UNSETTLED: dict[str, str] = {}
 """Start of a test's id to what is open."""

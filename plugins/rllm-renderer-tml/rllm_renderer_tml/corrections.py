@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import calls, declarations, texts
+from . import calls, declarations, refusals, texts
 from .context import Context, Messages
 
 __all__ = ["CORRECTIONS", "Context", "Correction", "constructor_arguments", "rows_for"]
@@ -54,8 +54,9 @@ KIMI = ("KimiK2", "KimiK25")
 
 # fmt: off
 CORRECTIONS: tuple[Correction, ...] = (
-    Correction((*QWEN, *DEEPSEEK_V3, *GLM, *KIMI, "Nemotron3"), "cuts reasoning out of a text", texts.refuse_inline_reasoning),
-    Correction(DEEPSEEK_V3, "opens an assistant's turn behind a user alone", texts.refuse_without_user),
+    Correction((*QWEN, *DEEPSEEK_V3, *GLM, *KIMI, "Nemotron3"), "cuts reasoning out of text", refusals.refuse_inline_reasoning),
+    Correction(DEEPSEEK_V3, "opens an assistant's turn behind a user alone", refusals.refuse_without_user),
+    Correction(("Qwen35", "Qwen38"), "refuses a conversation without a user's text", refusals.refuse_without_query),
     Correction(("Qwen35", "Qwen38"), "trims every text", texts.trim("user", "system", "assistant", "tool")),
     Correction(("Qwen3.instruct",), "has no reasoning", texts.drop_reasoning),
     Correction(("Qwen3",), "keeps reasoning behind the last query, of turns with calls too", texts.qwen3_reasoning,
@@ -72,7 +73,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(V4, "prints numbers as Python does", calls.json_values),
     Correction(("DeepSeekV3",), "has no reasoning", texts.drop_reasoning),
     Correction(("DeepSeekV31",), "has no reasoning in past turns", texts.drop_reasoning),
-    Correction(("DeepSeekV3", "DeepSeekR1"), "opens no turn behind a result", texts.refuse_results),
+    Correction(("DeepSeekV3", "DeepSeekR1"), "opens no turn behind a result", refusals.refuse_results),
     Correction(DEEPSEEK_V3, "collects system texts at the start", texts.collect_systems),
     Correction(("Qwen3", "Qwen38", "Qwen35"), "encodes a role and its text as one", texts.as_one_with_header),
     Correction((*QWEN, "Nemotron3"), "gives each message a turn", texts.apart_by_break("User")),

@@ -157,7 +157,7 @@ class TmlRenderer(SeamedRenderer):
     @property
     def written(self) -> frozenset[int]:
         """Control tokens that the format can't do without: its stops, and what a short conversation shows."""
-        short = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "pong", "reasoning_content": "why"}]
+        short = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "pong"}]
         return frozenset(self._stop_ids) | self._control.intersection([*self._opener, *self._ids(to_upstream(short, None))])
 
     def _named(self, *names: str) -> frozenset[int]:

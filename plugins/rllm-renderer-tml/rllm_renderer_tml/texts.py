@@ -6,8 +6,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from rllm_renderer_core.errors import MessageError, UnsupportedToolsError
-
 from .context import Context, Messages
 from .conversion import BREAK
 
@@ -28,31 +26,6 @@ def trim(*roles: str) -> Row:
         ]
 
     return rewrite
-
-
-def refuse_inline_reasoning(messages: Messages, context: Context) -> Messages:
-    """Refuses reasoning in an assistant's text: templates cut it out, upstream prints it as it is."""
-    for message in messages:
-        content = message["content"]
-        if message["role"] == "assistant" and isinstance(content, str) and ("<think>" in content or "</think>" in content):
-            raise MessageError(
-                "backend 'tml' can't render reasoning inside an assistant's text as the template does",
-                fix="pass it as reasoning_content, or choose another backend=",
-            )
-    return messages
-
-
-def refuse_without_user(messages: Messages, context: Context) -> Messages:
-    """Refuses an assistant's turn that no user opened: the template prints no opener there, upstream one."""
-    for message in messages:
-        if message["role"] == "user":
-            break
-        if message["role"] == "assistant":
-            raise MessageError(
-                "backend 'tml' can't render an assistant's turn before the first user's as the template does",
-                fix="begin with a user's message, or choose another backend=",
-            )
-    return messages
 
 
 def unnamed_results(messages: Messages, context: Context) -> Messages:
@@ -82,13 +55,15 @@ def drop_answered_reasoning(messages: Messages, context: Context) -> Messages:
 
 def last_query(messages: Messages) -> int:
     """Index of the last user's message that isn't a tool result in a user's clothes; Qwen's templates look for it."""
-    for at in reversed(range(len(messages))):
-        content = messages[at]["content"]
-        if messages[at]["role"] != "user" or not isinstance(content, str):
-            continue
-        if not (content.startswith("<tool_response>") and content.endswith("</tool_response>")):
-            return at
-    return len(messages) - 1
+    return next((at for at in reversed(range(len(messages))) if is_query(messages[at])), len(messages) - 1)
+
+
+def is_query(message: dict[str, Any]) -> bool:
+    """Whether a user speaks, and not a tool in a user's clothes."""
+    content = message["content"]
+    if message["role"] != "user" or not isinstance(content, str):
+        return False
+    return not (content.startswith("<tool_response>") and content.endswith("</tool_response>"))
 
 
 def qwen3_reasoning(messages: Messages, context: Context) -> Messages:
@@ -181,18 +156,6 @@ def constrained(ids: list[int], context: Context) -> list[int]:
             out.append(ids[at])
             at += 1
     return out
-
-
-def refuse_results(messages: Messages, context: Context) -> Messages:
-    """Raises ``UnsupportedToolsError`` for results: upstream opens a turn behind them, the template doesn't."""
-    for index, message in enumerate(messages):
-        if message["role"] == "tool":
-            raise UnsupportedToolsError(
-                f"message {index} (tool): what follows a result isn't rendered as the template does",
-                fix="choose another backend=",
-                index=index,
-            )
-    return messages
 
 
 def collect_systems(messages: Messages, context: Context) -> Messages:

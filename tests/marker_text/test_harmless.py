@@ -1,0 +1,98 @@
+"""On text that spells no control token, literal text changes no id: generated conversations on real vocabularies."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import warnings
+
+import generated_turns
+import pytest
+import real_tokenizers
+
+from rllm_renderer_core import RendererError, RendererWarning, resolve
+from rllm_renderer_core.contract.marker_text import MarkerText
+
+WHOLE = bool(os.environ.get("RENDERER_WHOLE"))
+"""10,000 conversations, else 90."""
+
+SUBJECTS = (
+    ("Qwen/Qwen3-8B", "prime"),
+    ("Qwen/Qwen3-8B", "tinker"),
+    ("Qwen/Qwen3-8B", "tml"),
+    ("Qwen/Qwen3-8B", "chat-template"),
+    ("zai-org/GLM-5", "prime"),
+    ("deepseek-ai/DeepSeek-V3.1", "tinker"),
+    ("MiniMaxAI/MiniMax-M3", "minimax-m3"),
+    ("google/gemma-4-E2B-it", "chat-template"),
+    ("meta-llama/Llama-3.2-3B-Instruct", "chat-template"),
+    ("openai/gpt-oss-20b", "tinker"),
+)
+SAMPLE = SUBJECTS if WHOLE else SUBJECTS[2:8]
+NEAR = (
+    "<|",
+    "|>",
+    "<|im_",
+    "</",
+    "< think >",
+    "<tool",
+    "[INST",
+    "<｜",
+    "&lt;|im_end|&gt;",
+    "<|im_end |>",
+    "﹤|im_end|﹥",
+    "<br>",
+)
+"""Texts that look like control tokens of some format, and spell none of any."""
+
+
+def conversations(seed, count):
+    draw = random.Random(seed)
+    turns = iter(generated_turns.drawn(seed, count * 4))
+    text = lambda: " ".join(draw.choice(generated_turns.WORDS + NEAR) for _ in range(draw.randint(1, 4)))  # noqa: E731
+    for _ in range(count):
+        messages = [{"role": "system", "content": text()}] if draw.random() < 0.5 else []
+        for at in range(draw.randint(1, 3)):
+            messages.append({"role": "user", "content": text()})
+            turn = next(turns)
+            spoken = {"role": "assistant", "content": turn.content}
+            if turn.reasoning:
+                spoken["reasoning_content"] = turn.reasoning
+            if turn.calls:
+                spoken["tool_calls"] = [
+                    {"id": f"functions.{name}:{n}{at}", "function": {"name": name, "arguments": json.dumps(arguments)}}
+                    for n, (name, arguments) in enumerate(turn.calls)
+                ]
+            messages.append(spoken)
+            for call in spoken.get("tool_calls", ()):
+                messages.append({"role": "tool", "content": text(), "tool_call_id": call["id"]})
+        if messages[-1]["role"] == "assistant":
+            messages.append({"role": "user", "content": text()})
+        yield messages, generated_turns.TOOLS if draw.random() < 0.7 else None
+
+
+@pytest.mark.parametrize(("model", "backend"), SAMPLE)
+def test_no_id_changes(model, backend):
+    if reason := real_tokenizers.missing(model):
+        pytest.skip(reason)
+    tokenizer = real_tokenizers.load(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RendererWarning)
+        literal, allowing = (
+            resolve(model, tokenizer, backend=backend, marker_text=mode, parity="off", dropped="warn")
+            for mode in ("literal", "allow")
+        )
+        rendered = 0
+        markers = MarkerText("literal", tokenizer).tokenizer.markers
+        for messages, tools in conversations(f"{model} {backend}", 10_000 // len(SAMPLE) if WHOLE else 15):
+            assert not markers.in_text(json.dumps([messages, tools], ensure_ascii=False))
+            try:
+                expected = allowing.render_ids(messages, tools=tools, add_generation_prompt=True)
+            except RendererError as error:
+                with pytest.raises(type(error)):
+                    literal.render_ids(messages, tools=tools, add_generation_prompt=True)
+                continue
+            assert literal.render_ids(messages, tools=tools, add_generation_prompt=True) == expected
+            rendered += 1
+    assert rendered > 5
