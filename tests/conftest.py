@@ -54,16 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
     importlib.invalidate_caches()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What isn't settled may fail, and says so: see ``support/unsettled.py``."""
-    from unsettled import UNSETTLED
-
-    for item in items:
-        reason = next((why for start, why in UNSETTLED.items() if item.nodeid.startswith(start)), None)
-        if reason is not None:
-            item.add_marker(pytest.mark.xfail(reason=f"not settled: {reason}", strict=False))
-
-
 def pytest_unconfigure(config: pytest.Config) -> None:
     for folder in config.stash.get(_CREATED, []):
         shutil.rmtree(folder, ignore_errors=True)

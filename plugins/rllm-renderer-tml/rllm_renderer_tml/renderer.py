@@ -86,8 +86,9 @@ class TmlRenderer(SeamedRenderer):
                 f"renderer {self.name!r} has no tool declarations upstream",
                 fix="leave tools out, or choose another backend=",
             )
-        if add_generation_prompt and not tools and only_texts(messages):
-            return self._ids(to_upstream(messages, None))
+        plain = [dict(each) for each in messages]
+        if add_generation_prompt and not tools and only_texts(plain):
+            return self._ids(to_upstream(plain, None))
         refuse_placeholders(each for message in messages for each in _texts(message))
         splices = Splices(self._vocabulary, self._control)
         context = Context(splices, self._vocabulary, bool(tools), self._arguments, add_generation_prompt)
