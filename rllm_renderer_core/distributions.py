@@ -6,6 +6,9 @@ that name: they are installed from the repository.
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+
 REPOSITORY = "https://github.com/rllm-org/rllm-renderer"
 CORE_DISTRIBUTION = "rllm-renderer-core"
 
@@ -22,6 +25,19 @@ OWN = frozenset({CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), "rllm-renderer-pars
 """Every distribution of this repository."""
 
 _NEEDED = {"rllm-renderer-fireworks": "rllm-renderer-tinker"}
+
+
+def absent(distribution: str) -> tuple[str, str]:
+    """What is wrong with a plugin of this project that isn't found, in two words, and its fix.
+
+    A frozen application may have its module without metadata, by which plugins are found: nothing that pip could mend.
+    """
+    if getattr(sys, "frozen", False) and importlib.util.find_spec(distribution.replace("-", "_")) is not None:
+        return (
+            "no metadata",
+            f"bundle its .dist-info folder too (PyInstaller: --copy-metadata {distribution})",
+        )
+    return "not installed", install_command(distribution)
 
 
 def install_command(*distributions: str, option: str = "") -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .contract.answers import ask, candidates, told
 from .discovery import Installed, Registered
-from .distributions import install_command
+from .distributions import absent
 from .errors import PluginError
 from .plugin import Coverage, Query, Unavailable
 from .request import Request
@@ -99,7 +99,8 @@ def explanation(
             text, fix = str(plugin.error).splitlines()[0], plugin.error.fix or ""
             verdicts.append(Verdict(plugin.name, plugin.distribution, plugin.version, None, plugin.state, reason=text, fix=fix))
     for name, dist in installed.missing():
-        verdicts.append(Verdict(name, dist, "", None, "not installed", fix=install_command(dist)))
+        state, fix = absent(dist)
+        verdicts.append(Verdict(name, dist, "", None, state, fix=fix))
     return Explanation(request.model, winner, tuple(verdicts), reason)
 
 

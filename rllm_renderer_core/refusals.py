@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .contract.answers import renderer_names
 from .discovery import Installed, Registered
-from .distributions import KNOWN_PLUGINS, install_command
+from .distributions import KNOWN_PLUGINS, absent, install_command
 from .errors import (
     BackendUnavailableError,
     NoBackendError,
@@ -41,8 +41,11 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
             error.__cause__ = plugin.error.__cause__ or plugin.error
             raise error
     known = ", ".join(sorted(each.backend.name for each in installed.registered))
-    fix = install_command(KNOWN_PLUGINS[name]) if name in KNOWN_PLUGINS else f"installed are {known}"
-    raise BackendUnavailableError(f"backend {name!r} isn't installed", fix=fix)
+    if name not in KNOWN_PLUGINS:
+        raise BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {known}")
+    state, fix = absent(KNOWN_PLUGINS[name])
+    said = "isn't installed" if state == "not installed" else f"has {state}"
+    raise BackendUnavailableError(f"backend {name!r} {said}", fix=fix)
 
 
 def _pin_is_gone(pin: Resolution, why: str) -> PinMismatchError:

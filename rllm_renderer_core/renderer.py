@@ -24,7 +24,7 @@ from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
 from .contract.sampled import SampledMask
 from .contract.tokenizers import lacking, packed
 from .discovery import warn_once
-from .errors import ContractError, MessageError, RendererError, RenderError
+from .errors import ContractError, MessageError, RendererError, RenderError, UnsupportedToolsError
 from .locking import lock_of
 from .plugin import Backend, Coverage, Query, probing
 from .resolution import Resolution
@@ -169,6 +169,9 @@ class ResolvedRenderer(BridgeMethods):
         declared = self._text.tools(normalize_tools(tools))
         try:
             out = self._upstream(method, prepared, declared, opener)
+        except UnsupportedToolsError as error:  # of a format without tools: none of them shows
+            error.index = 0 if error.index is None and declared else error.index
+            raise
         except (RenderError, MessageError) as error:
             if not probing.get():
                 locate(error, lambda beginning: self._upstream(method, beginning, declared, opener), prepared)

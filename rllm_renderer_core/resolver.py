@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .contract.tokenizers import lacking
 from .discovery import load_backends, warn_once
-from .distributions import install_command
+from .distributions import absent
 from .errors import CreateError, OptionError, PinMismatchError, RendererError
 from .explanation import Explanation, explanation
 from .loading import cause_of
@@ -125,8 +125,8 @@ def _recorded(selection: Selection) -> Resolution:
     if coverage.match is Match.FALLBACK and request.backend is None:
         hints += [str(p.error) for p in installed.found if p.error is not None and p.state != "disabled"]
         if installed.missing():
-            absent = (f"{name} ({install_command(dist)})" for name, dist in installed.missing())
-            hints.append(f"not installed: {', '.join(absent)}")
+            missing = (f"{name} ({absent(dist)[1]})" for name, dist in installed.missing())
+            hints.append(f"not installed: {', '.join(missing)}")
     resolution = Resolution(
         model=selection.query.model,
         backend=backend.name,

@@ -132,3 +132,37 @@ def test_a_name_of_their_backends_is_not_taken_from_others(install):
     twins(install, models=("other/model",))
     install("rllm-renderer-third", source=plugin("x"))
     assert select_backend(MODEL).backend == "x"
+
+
+def test_case_94_a_plugin_without_metadata_is_not_one_that_pip_should_install(monkeypatch):
+    """A frozen application has the modules and no metadata, by which plugins are found."""
+    from rllm_renderer_core import discovery
+
+    known = {"prime": "rllm-renderer-prime", "minimax-m3": "rllm-renderer-nowhere"}
+    monkeypatch.setattr(discovery, "find", list)
+    for name, distribution in known.items():
+        monkeypatch.setitem(discovery.KNOWN_PLUGINS, name, distribution)
+    pytest.importorskip("rllm_renderer_prime")
+    with pytest.raises(NoBackendError, match="backend 'prime' isn't installed"):
+        select_backend(MODEL, backend="prime")
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    verdicts = {each.backend: each for each in explain(MODEL).verdicts}
+    assert verdicts["prime"].verdict == "no metadata" and "--copy-metadata" in verdicts["prime"].fix
+    assert verdicts["minimax-m3"].verdict == "not installed" and verdicts["minimax-m3"].fix.startswith("pip install ")
+    with pytest.raises(NoBackendError, match="backend 'prime' has no metadata") as caught:
+        select_backend(MODEL, backend="prime")
+    assert "pip" not in caught.value.fix and ".dist-info folder" in caught.value.fix
+
+
+def test_case_109_no_hint_where_the_winner_is_proven_and_bridges(install):
+    from toy_template import TemplateTokenizer, plugin_source
+
+    install("rllm-renderer-good", source=plugin_source("right", name="good"))
+    install("rllm-renderer-odd", source=plugin("odd", priority=90, covers="return Unavailable('not here', 'fetch it')"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resolution = resolve(None, TemplateTokenizer()).resolution
+    assert (resolution.backend, resolution.match, resolution.hints) == ("good", "parity", ())
+    (hint,) = resolve(None, TemplateTokenizer(), backend="good", renderer="right").resolution.hints or ("none",)
+    assert hint == "none"
+    assert "not here" in " ".join(resolve(None, TemplateTokenizer(), detect=False).resolution.hints)
