@@ -32,7 +32,7 @@ def answered_turn(message: Any) -> dict[str, Any] | None:
     """
     out: dict[str, Any] | None
     try:
-        out: dict[str, Any] | None = normalize_messages([message])[0]
+        out = normalize_messages([message])[0]
     except MessageError:
         out = _calls_alone(message)
     if out is not None and not isinstance(out["content"], str):
