@@ -103,3 +103,27 @@ def test_bridges_over_images_are_declined(vision):
     plain = vision.render_ids(shapes.OPENING, add_generation_prompt=True)
     assert isinstance(vision.try_bridge(plain, sampled, shown(FORMS[0])), BridgeDeclined)
     assert vision.bridge_to_next_turn(plain, sampled, [shapes.user("Sure?")])
+
+
+def test_a_training_sequence_with_an_image_is_a_datum_with_its_chunk(vision):
+    """The picture stands in the datum where its placeholders stand in the ids; only what is said behind it is trained."""
+    from rllm_renderer_tinker.datum import to_datum
+
+    from rllm_renderer_core import supervised
+
+    said = {"role": "assistant", "content": "A red one.", "reasoning_content": "Red."}
+    (example,) = supervised(vision, [*shown(FORMS[0]), said])
+    prompt = vision.render_ids(shown(FORMS[0]), add_generation_prompt=True)
+    assert example.token_ids[: len(prompt)] == prompt and example.weights[: len(prompt)] == [0.0] * len(prompt)
+    datum = to_datum(example)
+    (image,) = [chunk for chunk in datum.model_input.chunks if hasattr(chunk, "expected_tokens")]
+    at = 0
+    for chunk in datum.model_input.chunks:
+        if chunk is image:
+            break
+        at += chunk.length
+    assert image.length == 6 and at == prompt.index(real_tokenizers.load(MODEL).convert_tokens_to_ids("<|image_pad|>"))
+    assert datum.model_input.length == len(example.token_ids) - 1
+    targets, weights = (datum.loss_fn_inputs[name].data for name in ("target_tokens", "weights"))
+    trained = [token for token, weight in zip(targets, weights, strict=True) if weight]
+    assert trained == example.token_ids[len(prompt) :]
