@@ -44,7 +44,7 @@ def renderer(request):
         pytest.skip(f"{request.param} isn't here: {needed}")
     if why := real_tokenizers.missing(model):
         pytest.skip(why)
-    out = resolve(model, real_tokenizers.load(model), require_bridge=True)
+    out = resolve(model, real_tokenizers.load(model), backend=request.param, parity="off", require_bridge=True)
     assert out.backend == request.param
     return out
 
@@ -163,7 +163,8 @@ def test_tool_message_that_the_renderer_cant_take_is_a_reset_with_its_reason(ren
 
 
 def test_renderer_for_rllm_serves_the_gateway_too(renderer):
-    made = rllm.resolve(renderer.resolution.model, renderer.tokenizer, backend="verl", require_bridge=True)
+    forced = {"renderer_backend": renderer.backend, "parity": "off"}
+    made = rllm.resolve(renderer.resolution.model, renderer.tokenizer, backend="verl", require_bridge=True, **forced)
     assert made.resolution == renderer.resolution
     with gateway(made.renderer) as (url, worker):
         name = script.play(url, 0)
