@@ -43,6 +43,20 @@ def measure(table: run.Table, tokenizer: Any, rounds: int, **options: Any) -> No
     kept = many <= BUDGET_EXTEND * few or renderer.backend == "prime"
     budget = "upstream needs the list" if renderer.backend == "prime" else f"at most {BUDGET_EXTEND}x"
     table.add(f"{renderer.backend}: extend at 80,000 ids, against 1,000", many, few, many / few, budget, kept=kept)
+    probe = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "ping"},
+        {"role": "assistant", "content": "alpha1"},
+    ]
+    small = run.seconds(lambda: renderer.render_ids([*probe, NEW[1]], add_generation_prompt=True), 30)
+    table.add(
+        f"{renderer.backend}: extend at 80,000 ids, against one small render",
+        many,
+        small,
+        many / small,
+        "at most 1.2x",
+        kept=many <= 1.2 * small,
+    )
     ids = long[0].prompt_ids
     copied = run.seconds(lambda: list(ids), 30)
     table.add("of that, the list that it returns, against extend at 1,000", copied, few, copied / few, "-", kept=True)
