@@ -30,6 +30,7 @@ def answered_turn(message: Any) -> dict[str, Any] | None:
     Only its calls' names and ids matter here, and whether it has text: what was sampled is in the completion. So nothing else
     that is wrong with it, such as arguments that aren't JSON or a part of an unknown type, costs a bridge.
     """
+    out: dict[str, Any] | None
     try:
         out = normalize_messages([message])[0]
     except MessageError:
