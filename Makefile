@@ -52,6 +52,7 @@ bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
 	$(TEST)/bin/python benchmarks/rollout.py
 	$(TEST)/bin/python benchmarks/supervised.py
+	$(TEST)/bin/python benchmarks/parsing.py
 
 $(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml
 	$(PYTHON) -m venv $(DEMO)

@@ -28,7 +28,7 @@ MODELS = {
     "deepseek-ai/DeepSeek-V4-Flash": "fireworks tml",
     "MiniMaxAI/MiniMax-M3": "minimax-m3",
 }
-REPEAT = 200
+REPEAT = 60
 TOOLS = [
     {
         "type": "function",

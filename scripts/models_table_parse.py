@@ -28,7 +28,10 @@ from parse_suite_failures import FAILURES
 from rllm_renderer_core.errors import RendererError
 
 PASSES = ("pass", "soft_pass")
-SGLANG: dict[str, int] = {}
+SGLANG = {
+    "deepseek": 64, "gemma4": 41, "glm": 46, "gpt-oss": 18, "kimi": 47, "llama": 19, "mistral": 19, "qwen3-hermes": 45,
+    "qwen3-xml": 46,
+}  # fmt: skip
 """Fixtures of a family, of those served here, that SGLang's parsers pass: llm-router-utils 0.8.1, the parsers that the suite's
 adapter names, reasoning first, over ``raw_output``. SGLang's server feeds gpt-oss otherwise, and may pass more of it."""
 

@@ -8,6 +8,8 @@ another call. What fails is never OK; it stays visible, and ``lossless`` and ``l
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,6 +22,8 @@ from .arguments import json_status
 from .decoding import Atom, Decoder
 from .rewriting import QUESTION, Rewriter, located
 from .second_close import kept_whole, with_second_closes
+
+SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
 
 
 class ParseCheck:
@@ -84,8 +88,7 @@ class ParseCheck:
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and self._closes(prompt_ids or ())
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
-        body = self._before_stop(ids)
-        stop = len(self._decoder.text(body)) if len(body) < len(ids) else None
+        stop = next((atom.start for atom in atoms if atom.control and atom.text in self._stop_texts), None)
         twice = not out.tool_calls and any(
             one != other for one, other in zip(marked, atoms, strict=True) if stop is None or one.start < stop
         )
@@ -95,6 +98,7 @@ class ParseCheck:
             account(marked, out, self._frame, stop)
         except Unaccounted as reason:
             if twice:
+                body = self._before_stop(ids)
                 out = kept_whole(self._decoder.atoms(body), out, self._reasoning, closed=closed)
                 return out if len(body) >= len(ids) - 1 else self._lossy(out, "ids follow the stop")
             return self._lossy(out, str(reason))
@@ -117,11 +121,27 @@ class ParseCheck:
         }
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms), strict=True))
+            faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
                 calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)
                 out = self._lossy(replace(out, tool_calls=calls), f"call {at} ({calls[at].name}): {fault}")
         return out
+
+    def _spelled(self, call: ToolCall, span: tuple[int, int], atoms: Sequence[Atom]) -> bool:
+        """Whether ordinary ids of a call spell a control token that its name and arguments don't have: read as that token."""
+        said = ""
+        for atom in atoms:
+            if atom.control or atom.end <= span[0] or atom.start >= span[1]:
+                continue
+            text = atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]
+            for mark in set(self._control_texts.findall(text)):
+                said = (
+                    said if said is not None else call["function"]["arguments"] + json.dumps(call.arguments, ensure_ascii=False)
+                )
+                if mark not in said and json.dumps(mark, ensure_ascii=False)[1:-1] not in said:
+                    return True
+        return False
 
     def _lossy(self, out: ParsedResponse, reason: str, *, every: bool = False) -> ParsedResponse:
         calls = (
@@ -135,6 +155,16 @@ class ParseCheck:
     @cached_property
     def _control(self) -> frozenset[int]:
         return frozenset(control_ids(self._tokenizer)) | self._stops
+
+    @cached_property
+    def _stop_texts(self) -> frozenset[str]:
+        return frozenset(self._decoder.text([token]) for token in self._stops)
+
+    @cached_property
+    def _control_texts(self) -> re.Pattern[str]:
+        """Finds the text of a control token."""
+        texts = {text for token in self._control if len(text := self._decoder.text([token]).strip()) > 2}
+        return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or r"(?!)")
 
     @cached_property
     def _decoder(self) -> Decoder:

@@ -23,7 +23,7 @@ COUNT = 20_000 if os.environ.get("RENDERER_WHOLE") else 60
 DSML = "｜DSML｜"
 NS = re.escape("]<]minimax[>[")
 TAGS = {
-    QWEN: r"<parameter=(?P<key>[^>\n]+)>\n?(?P<value>.*?)\n?</parameter>",
+    QWEN: r"<parameter=(?P<key>[^>\n]+)>\n?(?P<value>.*?)(?:\n</parameter>|</parameter>(?=\s*<))",
     GLM: r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>",
     M2: r'<parameter name="(?P<key>[^"\n]+)">(?P<value>.*?)</parameter>',
     V4: rf'<{DSML}parameter name="(?P<key>[^"\n]+)" string="\w+">(?P<value>.*?)</{DSML}parameter>',
@@ -39,7 +39,7 @@ FORMATS = [
     ("fireworks", "mistralai/Ministral-3-14B-Reasoning-2512"),
 ]  # fmt: skip
 FRAME = re.compile(
-    r"</?\0?(?:minimax:)?(?:function|parameter|invoke|tool_calls?)\b[>=]?|analysis|commentary|final|assistant|thought|json|code|"
+    r"tool_calls>|</?\0?(?:minimax:)?(?:function|parameter|invoke|tool_calls?)\b[>=]?|analysis|commentary|final|assistant|thought|json|code|"
     r"function|response|think|[\s<>/]"
 )
 """Words and tags that formats write beside control tokens."""
@@ -96,8 +96,32 @@ def damaged(ids, chance, control, spelled):
     return ids
 
 
-def letters(text, marks):
-    return Counter(FRAME.sub("", marks.sub("\0", text)).replace("\0", ""))
+def letters(text):
+    return Counter(text) - Counter({letter: len(text) for letter in " \n<>/"})
+
+
+def ordinary_runs(tokenizer, ids, known):
+    """The text of ids in pieces, each with whether ordinary ids have it."""
+    out, run = [], []
+    for token in [*ids, None]:
+        if token is not None and token not in known:
+            run.append(token)
+            continue
+        out.append((tokenizer.decode(run), True))
+        if token is not None:
+            out.append((known[token], False))
+        run = []
+    return out
+
+
+def ordinary(piece, runs):
+    """The ordinary text of a stretch of the shown text, run by run."""
+    start, at = piece[0], 0
+    for text, plain in runs:
+        low, high = max(start, at), min(piece[1], at + len(text))
+        if plain and low < high:
+            yield text[low - at : high - at]
+        at += len(text)
 
 
 def masked(tokenizer, ids, known):
@@ -167,7 +191,6 @@ def test_nothing_gets_through(backend, model):
             continue
     known = {index: text for text, index in tokenizer.get_added_vocab().items()}
     control = sorted({token for _, ids in turns for token in ids if token in known})
-    marks = re.compile("|".join(re.escape(known[token]) for token in sorted(control, key=lambda each: -len(known[each]))))
     spelled = [[*shapes.encode(tokenizer, known[one][:1]), *shapes.encode(tokenizer, known[one][1:])] for one in control]
     lossless = runnable = 0
     for _ in range(COUNT):
@@ -183,18 +206,21 @@ def test_nothing_gets_through(backend, model):
             if out.lossless and raw:
                 assert start >= 0, (shown, raw)
             if start >= 0:
-                outside.append(shown[at:start])
+                outside.append((at, start))
                 at = start + len(raw)
                 raws[found.raw] = hidden[start:at] if len(hidden) == len(shown) else raw
-        if out.lossless and all(
-            len(found.raw.strip()) > 16 for found in out.tool_calls
+        runs = ordinary_runs(tokenizer, ids, known)
+        aligned = len("".join(text for text, _ in runs)) == len(shown)
+        if (
+            out.lossless and aligned and all(len(found.raw.strip()) > 16 for found in out.tool_calls)
         ):  # where a shorter one stands isn't sure
-            sampled = letters("\n".join((*outside, shown[at:])), marks)
-            kept = letters(f"{out.reasoning_content or ''}\n{out.content}", marks)
+            rest = [each for piece in (*outside, (at, len(shown))) for each in ordinary(piece, runs)]
+            kept = letters(f"{out.reasoning_content or ''}{out.content}")
             # A completion may be cut off inside words of the format.
-            tail = letters(shown[-16:], marks) if out.termination is Termination.TRUNCATED else Counter()
-            raw = [found.raw for found in out.tool_calls]
-            assert not kept - sampled and not sampled - kept - tail, (sampled - kept, kept - sampled, shown, out, raw)
+            tail = letters(shown[-16:]) if out.termination is Termination.TRUNCATED else Counter()
+            missing = letters("".join(FRAME.sub("", each) for each in rest)) - kept - tail
+            added = kept - letters("".join(shown[start:end] for start, end in (*outside, (at, len(shown)))))
+            assert not missing and not added, (missing, added, shown, out, [found.raw for found in out.tool_calls])
         for found in out.runnable:
             assert found.name == "rm" and "rm" in found.raw, (shown, found)
             assert isinstance(found.arguments, dict)

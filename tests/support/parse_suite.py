@@ -9,6 +9,7 @@ import functools
 import importlib.util
 import json
 import sys
+import warnings
 from typing import Any
 
 import real_tokenizers
@@ -17,7 +18,7 @@ from canitoolcall.results import Observation, ParsedToolCall, ParseResult
 from real_tokenizers import MODELS as KNOWN
 
 from rllm_renderer_core import ToolCallStatus, resolve
-from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.errors import RendererError, RendererWarning
 
 SAME_VOCABULARY = {
     "Qwen/Qwen3-0.6B": ("Qwen/Qwen3-8B", True),
@@ -95,12 +96,14 @@ def _kimi_k3() -> Any:
 def renderer(model: str, loaded: Any, thinking: bool | None, **options: Any) -> Any:
     """The model's renderer, thinking as the fixture's request had it where the backend has that switch."""
     options.setdefault("parity", "off")
-    if thinking is not None:
-        try:
-            return resolve(model, loaded, thinking=thinking, **options)
-        except RendererError:
-            pass
-    return resolve(model, loaded, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RendererWarning)  # which of the installed backends could serve more
+        if thinking is not None:
+            try:
+                return resolve(model, loaded, thinking=thinking, **options)
+            except RendererError:
+                pass
+        return resolve(model, loaded, **options)
 
 
 _STOPS = {
