@@ -132,7 +132,9 @@ class ParseGuard:
                 prompt = self.opener if prompt_ids is None else prompt_ids
                 out = parser.parse_response(ids, tools=declared, prompt_ids=prompt)
             out = self._text.parsed(checked_parsed(out, self._name))
-            return replace(out, tool_calls=[judged(call, declared) for call in out.tool_calls])
+            calls = [judged(call, declared) for call in out.tool_calls]
+            broken = out.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
+            return replace(out, tool_calls=calls, termination=Termination.MALFORMED if broken else out.termination)
         except (Exception, SystemExit) as error:
             return self.unreadable(error, ids)
 

@@ -71,7 +71,10 @@ class JsonCalls:
             members = json_members(text, at)
             name: Any = members[0][0] if len(members) == 1 else None
         else:
-            name = _loaded(text, _follow(text, at, end, self.name))
+            found = _follow(text, at, end, self.name)
+            if found is not None and text[found[0]] != '"':  # a name that is a number, or anything else but text
+                return Attempt("", text[at:end], None, ToolCallStatus.MISSING_NAME, end)
+            name = _loaded(text, found)
         arguments, ident = self._arguments(text, at, end), None
         if arguments is None or not isinstance(name, str):
             return broken
