@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from ..types import Message
 from ..vocabulary import control_ids, special_ids
 from .parser import LearnedParser
+from .template import ChatTemplate
 
 _parsers: weakref.WeakKeyDictionary[Any, dict[str, LearnedParser]] = weakref.WeakKeyDictionary()
 _guard = threading.Lock()
@@ -38,28 +38,17 @@ def learned_parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence
 
 def _parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence[int]) -> LearnedParser:
     try:
-        kept: Callable[[], Any] = weakref.ref(tokenizer)  # the cache must not keep the tokenizer alive
+        kept = weakref.proxy(tokenizer)  # the cache must not keep the tokenizer alive
     except TypeError:
-        kept = partial(_same, tokenizer)
+        kept = tokenizer
+    template = ChatTemplate(kept, variables)
 
     def render(
         messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> Sequence[int]:
-        ids: Sequence[int] = kept().apply_chat_template(
-            messages,
-            tools=tools,
-            add_generation_prompt=add_generation_prompt,
-            tokenize=True,
-            return_dict=False,
-            **variables,
-        )
-        return ids
+    ) -> list[int]:
+        return template.ids(messages, tools, opener=add_generation_prompt)
 
     def decode(ids: list[int]) -> str:
-        return str(kept().decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(kept.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     return LearnedParser(render, decode, stop_ids, control_ids(tokenizer), special_ids(tokenizer))
-
-
-def _same(tokenizer: Any) -> Any:
-    return tokenizer

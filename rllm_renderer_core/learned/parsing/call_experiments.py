@@ -14,12 +14,10 @@ from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes
 from .tagged_calls import learn_tagged_calls
 from .turn_format import TurnFormat
 
-STYLES = ("json", "headed json", "headed quoted", "headed keywords", "headed plain keywords", "tagged")
-"""The hypotheses, the narrowest first."""
+STYLES = ("json", "headed json", "headed quoted", "headed keywords", "headed plain keywords", "tagged", "headed python")
+"""The hypotheses, the narrowest first; last a mapping that a template prints as Python does."""
 BARE_MARKS = ("<|python_tag|>",)
 """What models write before a bare JSON call, though their template doesn't (Llama 3)."""
-PYTHON = ("headed python",)
-"""What is tried last: a mapping that a template prints as it is."""
 
 
 class CallExperiments:
@@ -46,7 +44,9 @@ class CallExperiments:
         between = None
         if sample.two and not learned.covers(sample.two, learned.start, sample.values[1]):
             between, after, rest = self._between(sample, sample.two, learned, after, rest)
-        if not rest:
+        if rest:
+            stops |= {rest[0]}
+        else:
             after, stops = self._stop(sample, learned, between, after)
         before, gap = self._before(sample, learned)
         frame = (self.base.reasoning_open, self.base.reasoning_close, *self.base.content_opens, self.base.content_close, *stops)
@@ -86,13 +86,19 @@ class CallExperiments:
         behind, more = until_stop(two[end:], self.base.stops)
         if behind.rstrip() != after.rstrip():
             # DeepSeek V3: one call isn't closed, several are.
+            if not more and CONTROL.match(behind[-1:]):
+                behind, more = behind[:-1], behind[-1]
             if rest or not more or not behind.startswith(after.rstrip()):
                 raise Declined("what closes the calls depends on how many there are")
             after, rest = behind, more
         return two[style.end : start], after, rest
 
     def _stop(self, sample: Sample, style: CallStyle, between: str | None, after: str) -> tuple[str, frozenset[str]]:
-        """Where no stop shows: the control id that ends the calls (harmony's ``<|call|>``), or behind which results follow."""
+        """Where no stop shows: what the next turn's opener starts with, where one is always shown; the control id that ends the
+        calls (harmony's ``<|call|>``); or the one behind which results follow."""
+        opener = self.base.opener
+        if opener and opener in after:
+            return after[: after.index(opener)], self.base.stops | {opener[0]}
         close = common_start([between, after]) if between is not None else after
         rest = (after[len(close) :] if between is not None else after).rstrip()
         ending = CONTROL.findall(rest)[-1:]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
 
-from .call_experiments import PYTHON, STYLES, CallExperiments
+from .call_experiments import STYLES, CallExperiments
 from .calls import Declined
 from .id_text import IdText
 from .probes import Form, Probes, Render
 from .proof import FLAGGED, RIGHT, SAME_IDS, UNREACHABLE, WRONG, Outcome, Proof
 from .text_experiments import TextExperiments
 from .turn_format import TurnFormat
-
-# A mapping is what serving passes to a template; text only where that shows no calls, or shows them as Python prints a dict.
-ATTEMPTS = ((False, STYLES), (True, STYLES), (False, PYTHON))
 
 
 @dataclass(frozen=True)
@@ -54,30 +50,33 @@ def learn(render: Render, ids: IdText, stop_ids: Iterable[int]) -> Learned:
     best: Learned | None = None
     whys: list[str] = []
     experiments = CallExperiments(probes, base)
-    for as_text, styles in ATTEMPTS:
-        for empty, style in product(("", None), styles):
-            probes.use(as_text=as_text, empty=empty, ids_with_names=False)
-            try:
-                trial = experiments.learn(style)
-            except Declined as declined:
-                whys.append(str(declined))
-                continue
-            assert trial.calls is not None
-            probes.use(ids_with_names=trial.calls.style.name_in_id)
-            seen = proof.of(trial)
-            refuted = _refuted(seen)
-            if refuted:
-                whys.append(f"{trial.calls.style.label}: {refuted}")
-                continue
-            found = Learned(trial, probes.form, None, reasoning, _limits(seen), _held(seen))
-            if not found.limits:
-                return found
-            best = found if best is None or found.proofs > best.proofs else best
-        if best is not None:
-            return best
+    for style in STYLES:
+        probes.use(ids_with_names=False)
+        try:
+            trial = experiments.learn(style)
+        except Declined as declined:
+            whys.append(str(declined))
+            continue
+        assert trial.calls is not None
+        probes.use(ids_with_names=trial.calls.style.name_in_id)
+        seen = proof.of(trial)
+        refuted = _refuted(seen)
+        if refuted:
+            whys.append(f"{trial.calls.style.label}: {refuted}")
+            continue
+        found = Learned(trial, probes.form, None, reasoning, _limits(seen), _held(seen))
+        if not found.limits:
+            return found
+        best = found if best is None or found.proofs > best.proofs else best
+    if best is not None:
+        return best
     seen = proof.of(base)
     if not _holds(seen):
-        raise Declined("a turn of text doesn't read back")
+        if any(each.verdict == WRONG for each in seen.values()):
+            raise Declined("a turn of text doesn't read back")
+        raise Declined(
+            f"the prompt ends with {ids.plain(probes.prompt)[-24:]!r}, and history doesn't show how such a turn goes on"
+        )
     return Learned(base, probes.form, _most_telling(whys), reasoning, _limits(seen), _held(seen))
 
 

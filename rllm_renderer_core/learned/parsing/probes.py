@@ -33,7 +33,7 @@ _PROPERTIES: dict[str, Any] = {
 
 
 def _tools(*without: str) -> list[dict[str, Any]]:
-    """Declarations of the names; only the first with properties of all types, so that prompts stay short."""
+    """Declarations of the names; only the first with properties of all types."""
     out = []
     for name in NAMES:
         known = _PROPERTIES if name == NAMES[0] else (*KEYS, "num")
@@ -60,16 +60,12 @@ class Form:
     """How a template wants an assistant's turn handed to it.
 
     Attributes:
-        as_text: Arguments as JSON text instead of a mapping.
-        empty: The content of a turn of calls alone, ``""`` or ``None``.
         reasoning: The message's key for reasoning; ``"parts"`` for a part of the content, ``"inline"`` for text in the content;
             ``None`` where the template shows none.
         inline: What stands between reasoning and content, where it is inline.
         ids_with_names: Call ids in the form ``functions.look:0``.
     """
 
-    as_text: bool = False
-    empty: str | None = ""
     reasoning: str | None = None
     inline: str = ""
     ids_with_names: bool = False
@@ -130,7 +126,7 @@ class Probes:
     def message(self, reasoning: str | None = None, content: str = "", calls: Sequence[tuple[str, Any]] = ()) -> dict[str, Any]:
         """An assistant's message in the current form; ``calls`` are names and arguments."""
         form = self.form
-        out: dict[str, Any] = {"role": "assistant", "content": content or (form.empty if calls else "")}
+        out: dict[str, Any] = {"role": "assistant", "content": content}
         if reasoning is not None and form.reasoning == "parts":
             parts = [{"type": "thinking", "thinking": reasoning}, {"type": "text", "text": content}]
             out["content"] = parts if content else parts[:1]
@@ -144,9 +140,7 @@ class Probes:
 
     def _call(self, at: int, name: str, arguments: Any) -> dict[str, Any]:
         ident = f"functions.{name}:{at}" if self.form.ids_with_names else f"zqid0000{chr(97 + at % 26)}"
-        written = (
-            json.dumps(arguments, ensure_ascii=False) if self.form.as_text and not isinstance(arguments, str) else arguments
-        )
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         return {"id": ident, "type": "function", "function": {"name": name, "arguments": written}}
 
     def turn(self, arguments: Sequence[dict[str, Any]], reasoning: str | None = None, content: str = "") -> str | None:
@@ -178,6 +172,11 @@ class Probes:
                 break
             shared += 1
         return at, prompts, shared
+
+    @property
+    def ending(self) -> str:
+        """The last characters of the prompt, for people."""
+        return self.ids.plain(self.prompt)[-24:]
 
     def use(self, **changes: Any) -> None:
         """Change the form."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...types import Termination, ToolCallStatus
+from .id_text import CONTROL
 from .literals import atoms, core, until_stop
 from .probes import KEYS, NAMES, TOOLS, Probes
 from .turn_format import Turn, TurnFormat
@@ -122,23 +123,25 @@ class Proof:
         message = self.probes.message(reasoning, content, calls)
         text, opened = self._completion(form, message, reasoning)
         body, rest = until_stop(text or "", form.stops)
-        # No stop, or one in the middle of the turn (DeepSeek V3, three calls).
-        if text is None or not rest or (calls and calls[-1][0] in rest):
+        # No stop, or one in the middle of the turn (DeepSeek V3, three calls; R1, text behind calls).
+        if text is None or not rest or (calls and (calls[-1][0] in rest or (content and content in rest))):
             return Outcome(UNREACHABLE)
+        shows = reasoning if reasoning and reasoning in body else None  # history may drop it
         turn = form.parse(body + rest[0], opened, TOOLS)
-        return Outcome(self._verdict(turn, message, reasoning, content, calls), bool(turn.calls), bool(turn.reasoning))
+        return Outcome(self._verdict(turn, message, shows, content, calls), bool(turn.calls), bool(turn.reasoning))
 
     def _completion(self, form: TurnFormat, message: dict[str, Any], reasoning: str | None) -> tuple[str | None, bool]:
         """What would be sampled behind the prompt to make this turn, and whether reasoning is open before it."""
         shown = self.probes.shown(message)
         if shown is None:
             return None, False
-        opened, extra, body = (
-            form.opened_by(self.probes.prompt),
-            core(self.probes.extra(shown)),
-            shown[self.probes.low(shown) :],
-        )
+        opened, extra = form.opened_by(self.probes.prompt), core(self.probes.extra(shown))
+        body = shown[self.probes.low(shown) :]
         opening, closing = core(form.reasoning_open), core(form.reasoning_close)
+        if form.opener and body.startswith(form.opener[form.opener.rindex(CONTROL.findall(form.opener)[-1]) :]):
+            return None, False  # history opens another turn, and the prompt doesn't (Gemma, behind a result)
+        if extra and body.lstrip().startswith(extra):  # the same, but for white space
+            body, extra = body.lstrip()[len(extra) :], ""
         if extra and closing:  # the prompt opens, or opens and closes, reasoning that history doesn't show
             if "".join(extra.split()) not in ("".join(each.split()) for each in (opening, closing, opening + closing)):
                 return None, False
@@ -147,7 +150,7 @@ class Proof:
             elif opened and closing not in body:
                 body = form.reasoning_close + body
         elif extra:
-            if not _is_pair(self.probes.ids.plain(extra)):
+            if not closes(self.probes.ids.plain(extra)):
                 return None, False  # it opens something, and history doesn't show what closes it
             # What the prompt's end and the turn's start have in common isn't sampled (DeepSeek V3.2: </think>).
             body = body[max((size for size in range(len(body) + 1) if extra.endswith(body[:size])), default=0) :]
@@ -170,10 +173,10 @@ class Proof:
         return SAME_IDS if again is not None and again == self.probes.rendered([message]) else WRONG
 
 
-def _is_pair(text: str) -> bool:
-    """Whether a text opens something and closes it, such as empty reasoning: its last tag is a closing one."""
+def closes(text: str) -> bool:
+    """Whether a text closes what it opens, or what was opened before, such as reasoning: its last tag is a closing one."""
     tags = [atom for atom in atoms(text) if _TAG.fullmatch(atom)]
-    return len(tags) > 1 and text.endswith(tags[-1]) and _CLOSING.match(tags[-1]) is not None
+    return bool(tags) and text.endswith(tags[-1]) and _CLOSING.match(tags[-1]) is not None
 
 
 def _mapping(arguments: Mapping[str, Any] | str) -> Any:

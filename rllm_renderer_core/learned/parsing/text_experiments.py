@@ -10,6 +10,7 @@ from .calls import Declined
 from .id_text import CONTROL
 from .literals import atoms, common_end, common_start, core, trail, until_stop
 from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes
+from .proof import closes
 from .turn_format import TurnFormat
 
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking", "parts", "inline")
@@ -60,7 +61,8 @@ class TextExperiments:
         else:
             self.probes.use(reasoning=None)
             self.assumed = False
-        if not core(self.probes.extra(shown)):
+        extra = core(self.probes.ids.plain(self.probes.extra(shown)))
+        if not extra or closes(extra):
             opening = shown[self.probes.low(shown) : at]
             if found.reasoning_close:
                 opening = opening.rpartition(core(found.reasoning_close))[2]
@@ -99,26 +101,24 @@ class TextExperiments:
         opening, behind_content = "", ""
         closes: list[str] = []
         calls_alone = None
-        for as_text, empty in ((False, ""), (True, ""), (True, None)):
-            self.probes.use(as_text=as_text, empty=empty)
-            for arguments, content in (([], CONTENT), ([{KEYS[0]: VALUES[0]}], CONTENT), ([{KEYS[0]: VALUES[0]}], "")):
-                shown = self.probes.turn(arguments, REASONING, content)
-                word = content or VALUES[0]
-                if shown is None or REASONING not in shown or word not in shown[shown.index(REASONING) :]:
-                    continue
-                if "None" in shown[self.probes.low(shown) :] or "'type'" in shown[self.probes.low(shown) :]:
-                    continue  # a value printed as Python does: this isn't the form that the template expects
-                start = shown.index(REASONING)
-                end = shown.index(word, start)
-                call = _first(shown, (NAMES[0], IDS[0], KEYS[0]), start, end)
-                if call is not None and content:
-                    continue  # content behind the calls
-                end = end if call is None else call
-                if not closes:
-                    opening = self._reasoning_open(shown, self.probes.turn(arguments, None, content) or shown, start)
-                    behind_content = shown[start + len(REASONING) : end] if content else ""
-                closes.append(shown[start + len(REASONING) : end])
-                calls_alone = self.probes.turn(arguments) if call is not None else None
+        for arguments, content in (([], CONTENT), ([{KEYS[0]: VALUES[0]}], CONTENT), ([{KEYS[0]: VALUES[0]}], "")):
+            shown = self.probes.turn(arguments, REASONING, content)
+            word = content or VALUES[0]
+            if shown is None or REASONING not in shown or word not in shown[shown.index(REASONING) :]:
+                continue
+            if "None" in shown[self.probes.low(shown) :] or "'type'" in shown[self.probes.low(shown) :]:
+                continue  # a value printed as Python does: this isn't the form that the template expects
+            start = shown.index(REASONING)
+            end = shown.index(word, start)
+            call = _first(shown, (NAMES[0], IDS[0], KEYS[0]), start, end)
+            if call is not None and content:
+                continue  # content behind the calls
+            end = end if call is None else call
+            if not closes:
+                opening = self._reasoning_open(shown, self.probes.turn(arguments, None, content) or shown, start)
+                behind_content = shown[start + len(REASONING) : end] if content else ""
+            closes.append(shown[start + len(REASONING) : end])
+            calls_alone = self.probes.turn(arguments) if call is not None else None
         close = common_start(closes) if closes else ""
         if closes and len(set(closes)) == 1 and calls_alone:
             # Turns of calls alone show it: then what opens the calls stands at the end of it.
@@ -139,7 +139,9 @@ class TextExperiments:
         opening = shown[min(self.probes.low(shown), alike) : start]
         if core(opening):
             return opening
-        before = shown[:start].rstrip()  # the prompt opens it: its last atom
+        if core(self.probes.extra(shown)):
+            return self.probes.extra(shown)  # the prompt opens it, and history doesn't show that
+        before = shown[:start].rstrip()  # both do: it is the prompt's last atom
         return atoms(before)[-1] + shown[len(before) : start]
 
     def _inline(self, plain: TurnFormat) -> TurnFormat | None:
