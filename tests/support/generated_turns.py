@@ -16,7 +16,7 @@ from typing import Any
 from rllm_renderer_core import Termination, ToolCallStatus
 
 USER = {"role": "user", "content": "zq7 go"}
-_OPENING = re.compile(r"((?!<\|END)<\|\w+\|?>|<\w+>|\[[A-Z]+\])\s*$")
+_OPENING = re.compile(r"((?!<\|END|<\|assistant)<\|\w+\|?>|<\w+>|\[[A-Z]+\])\s*$")
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
 

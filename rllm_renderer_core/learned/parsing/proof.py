@@ -138,7 +138,7 @@ class Proof:
         opened, extra = form.opened_by(self.probes.prompt), core(self.probes.extra(shown))
         body = shown[self.probes.low(shown) :]
         opening, closing = core(form.reasoning_open), core(form.reasoning_close)
-        if form.opener and body.startswith(form.opener[form.opener.rindex(CONTROL.findall(form.opener)[-1]) :]):
+        if not extra and form.opener and body.startswith(form.opener[form.opener.rindex(CONTROL.findall(form.opener)[-1]) :]):
             return None, False  # history opens another turn, and the prompt doesn't (Gemma, behind a result)
         if extra and body.lstrip().startswith(extra):  # the same, but for white space
             body, extra = body.lstrip()[len(extra) :], ""
