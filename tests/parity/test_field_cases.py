@@ -50,6 +50,7 @@ MODELS = (
     "Qwen/Qwen3-8B",
     "Qwen/Qwen3.5-9B",
     "Qwen/Qwen3.6-35B-A3B",
+    "Qwen/Qwen3.8-27B",
     "deepseek-ai/DeepSeek-V3.1",
     "zai-org/GLM-5.1",
     "zai-org/GLM-5.2",
@@ -65,6 +66,8 @@ KNOWN = {
     ("GLM-5.2", "fireworks"): ("case 59",),
     ("MiniMax-M3", "minimax-m3"): ("case 59",),
     ("DeepSeek-V3.1", "tinker"): ("case 62",),
+    ("Qwen3.8-27B", "tinker"): ("case 59",),
+    ("Qwen3.8-27B", "fireworks"): ("case 59",),
     **{("Kimi-K2.6", backend): ("case 62",) for backend in ("prime", "tinker", "fireworks")},
 }
 """Where tools are declared in another way (by Kimi's own tokenizer class; not at all by DeepSeek's template), white space at

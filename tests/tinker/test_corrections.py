@@ -19,35 +19,66 @@ UNTESTED = {
 SUPERSEDED = "upstream does it too, or another row's text has it"
 
 
-def differing(case, rows):
+DIFFERS, REFUSED, EQUAL = range(3)
+"""What comes of a conversation, the worst first. Where the template refuses it, refusing it too is equal."""
+
+
+def outcomes(case, rows):
+    """Each conversation's name and whether it has tools, to what comes of it with these rows."""
     renderer = TinkerRenderer(build(case.renderer, oracle.tokenizer(case.model)), case.renderer, oracle.tokenizer(case.model),
                               corrections=rows)  # fmt: skip
-    out = set()
+    out = {}
     whole = [(n, m, o) for n, m, o in oracle.conversations() if o or n in oracle.CLOSED]
-    for tools, conversations in ((None, [*whole, *EXTRA]), (shapes.TOOLS, [whole[0], *EXTRA])):
+    for tools, conversations in (
+        (None, [*whole, *EXTRA]),
+        (shapes.TOOLS, [whole[0], *EXTRA]),
+        ([LETTERS], [("letters", EXTRA[0][1], True)]),
+    ):
         for name, messages, opener in conversations:
             expected = oracle.expected_ids(case, messages, tools, opener)
-            if expected is None:
-                continue
             try:
-                same = renderer.render_ids(messages, tools=tools, add_generation_prompt=opener) == expected
-            except Exception:
-                same = False
-            if not same:
-                out.add((name, bool(tools)))
+                ids = renderer.render_ids(messages, tools=tools, add_generation_prompt=opener)
+            except Exception:  # upstreams refuse with types of their own
+                ids = None
+            if expected is None and ids is not None and name not in REFUSALS:
+                continue  # where the template is stricter than it need be
+            out[name, bool(tools)] = EQUAL if ids == expected else REFUSED if ids is None else DIFFERS
     return out
 
 
+def said(content, **more):
+    return {"role": "assistant", "content": content, **more}
+
+
+DROPS = {"has no reasoning"}
+"""Rows that leave out what the template refuses or leaves out in other places; the core says that it isn't shown."""
+REFUSALS = ("no user", "no user, opener", "developer")
+"""What a row may refuse as the template does."""
+INLINE = said("<think>\nwhy\n</think>\n\nfour")
+SYSTEM = {"role": "system", "content": "s"}
+LETTERS = {
+    "type": "function",
+    "function": {
+        "name": "sort",
+        "description": "Sorts.",
+        "parameters": {"type": "object", "properties": {"kind": {"type": "string", "enum": ["é", "日"]}}, "required": ["kind"]},
+    },
+}
 EXTRA = [
     ("edges", [{"role": "system", "content": " s "}, shapes.user(" u "), shapes.TEXT, shapes.user(" v\n")], True),
     ("edges of a result", [shapes.user("u"), shapes.ONE_CALL, {**shapes.ONE, "content": " r "}], True),
     ("no system text", [shapes.user("u")], True),
     ("developer", [{"role": "developer", "content": "d"}, shapes.user("u")], True),
+    ("no user", [SYSTEM, said("four")], False),
+    ("no user, opener", [SYSTEM, said("four")], True),
+    ("an empty answer", [SYSTEM, shapes.user("u"), said(""), shapes.user("v")], True),
+    ("reasoning in the text", [SYSTEM, shapes.user("u"), INLINE], False),
+    (
+        "reasoning in the text, in the history",
+        [SYSTEM, shapes.user("u"), INLINE, shapes.user("v")],
+        True,
+    ),
 ]
-
-
-REFUSED = {("nemotron3", "has no developer's role", "developer")}
-"""What a row refuses although upstream happens to write it as the template does: no wrong ids, only fewer conversations."""
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
@@ -61,12 +92,12 @@ def test_each_row_is_needed_and_none_does_harm(record_property):
         if case.renderer not in catalog.builtin_names():
             continue
         rows = [row for row in CORRECTIONS if row.applies_to(case.renderer)]
-        with_all = differing(case, CORRECTIONS)
+        with_all = outcomes(case, CORRECTIONS)
         for row in rows:
-            without = differing(case, [each for each in CORRECTIONS if each is not row])
-            refused = {each for each in with_all - without if (case.renderer, row.why, each[0]) in REFUSED}
-            assert with_all - refused <= without, f"{case}: {row.why!r} does harm"
-            if without - with_all:
+            without = outcomes(case, [each for each in CORRECTIONS if each is not row])
+            worse = {each for each in with_all if with_all[each] is DIFFERS and without.get(each, EQUAL) is not DIFFERS}
+            assert not worse or row.why in DROPS, f"{case}: {row.why!r} does harm"
+            if any(without[each] < with_all.get(each, without[each]) for each in without):
                 needed.add(row.why)
             else:
                 report.append(f"{case}: {row.why}: {SUPERSEDED}")

@@ -53,7 +53,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     *_like("kimi_k26", *KIMI),
     Correction((*TRIMMED, "minimax_m2"), "has no developer's role", no_developer),
     Correction(TRIMMED, "refuses a conversation without a user", needs_query),
-    Correction(TRIMMED, "reads reasoning that the text has in it", inline_reasoning()),
+    Correction((*QWEN3_6, "qwen3_6_preserved"), "reads reasoning that the text has in it", inline_reasoning()),
     Correction(("minimax_m3",), "takes <think> for text", finish=think_as_text),
     Correction(
         ("minimax_m3",),

@@ -6,6 +6,8 @@ from typing import Any
 
 from rllm_renderer_tinker import turns
 
+from rllm_renderer_core.errors import MessageError
+
 
 class NoThinking:
     """In front of the cookbook's ``qwen3_8``: the template keeps old reasoning here too; the cookbook's variant drops it."""
@@ -24,7 +26,17 @@ class NoThinking:
 
 
 def turn(message: dict[str, Any], current: bool, last: bool) -> str:
-    """An assistant turn of Qwen3.6: a thought, be it empty, in each turn behind the last query; arguments as JSON."""
+    """An assistant turn of Qwen3.6: a thought, be it empty, in each turn behind the last query; arguments as JSON.
+
+    Raises:
+        MessageError: Nothing stands behind the thought: upstream trims the blank line that the template writes there.
+    """
+    if current and not message["content"].strip() and not message.get("tool_calls"):
+        raise MessageError(
+            f"message {message.get('_index')} (assistant) has neither text nor calls, which upstream can't write",
+            fix="leave the message out, or choose another backend=",
+            index=message.get("_index"),
+        )
     thought = f"<think>\n{message.get('reasoning_content', '').strip()}\n</think>\n\n" if current else ""
     return thought + turns.qwen3_8(message, current, last)
 

@@ -114,7 +114,7 @@ NO_DEVELOPER = ("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8", "nemotron3", "n
 CORRECTIONS: tuple[Correction, ...] = (
     Correction(NO_DEVELOPER, "has no developer's role", no_developer),
     Correction(("qwen3_5", "qwen3_8"), "refuses a conversation without a user", needs_query),
-    Correction(("qwen3", "qwen3_5", "qwen3_8"), "reads reasoning that the text has in it", inline_reasoning()),
+    Correction(("qwen3", "qwen3_5"), "reads reasoning that the text has in it", inline_reasoning()),
     Correction(("qwen3_5", "qwen3_8"), "trims every text", trim("user", "system", "assistant", "tool")),
     Correction(("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8"), "puts parallel results into one turn", QWEN_RESULTS),
     Correction(("nemotron3", "nemotron3_ultra"), "puts parallel results into one turn", QWEN_RESULTS),

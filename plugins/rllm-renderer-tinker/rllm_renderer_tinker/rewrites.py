@@ -52,7 +52,8 @@ def trim(*roles: str) -> Rewrite:
 
 
 def spoken(turn: turns.Turn, *, reasoning: bool = False) -> Rewrite:
-    """Assistant messages as the finished text of their turn, with their calls; with ``reasoning`` upstream writes its block."""
+    """Assistant messages as the finished text of their turn, with their calls; with ``reasoning`` upstream writes its
+    block, without white space at the edges."""
 
     def rewrite(messages: Messages) -> Messages:
         query = _last_query(messages)
@@ -62,6 +63,8 @@ def spoken(turn: turns.Turn, *, reasoning: bool = False) -> Rewrite:
                 text = turn(message, index > query, index == len(messages) - 1)
                 drop = ("tool_calls",) if reasoning else ("tool_calls", "reasoning_content")
                 message = {**{key: value for key, value in message.items() if key not in drop}, "content": text}
+                if "reasoning_content" in message:
+                    message["reasoning_content"] = message["reasoning_content"].strip()
             out.append(message)
         return out
 
