@@ -16,8 +16,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "models.md"
-TABLES = ("models_table", "models_table_tinker", "models_table_fireworks", "models_table_parity")
-WITHOUT_ROWS = ("models_table_parity",)
+TABLES = ("models_table", "models_table_tinker", "models_table_fireworks", "models_table_parity", "models_table_parse")
+WITHOUT_ROWS = ("models_table_parity", "models_table_parse")
 
 
 def main() -> None:

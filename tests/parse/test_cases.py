@@ -10,7 +10,7 @@ import shapes
 from parse_formats import DSML, FORMATS, GLM, TOOLS, m2, renderer, v4, xml
 
 from rllm_renderer_core import Termination, resolve
-from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.errors import MessageError, RendererError
 
 each_format = pytest.mark.parametrize(("backend", "model", "call"), FORMATS, ids=lambda each: getattr(each, "__name__", each))
 
@@ -168,3 +168,44 @@ def test_case_20_a_result_of_a_call_to_a_tool_that_is_not_declared():
     message = out.to_message()
     result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "no such tool"}
     assert resolved.render_ids([shapes.user("x"), message, result], tools=TOOLS, add_generation_prompt=True)
+
+
+@each_format
+@pytest.mark.parametrize("written", ["False", "false", "FALSE"])
+def test_case_13_a_declared_boolean(backend, model, call, written):
+    if call is v4 and written != "false":
+        pytest.skip("not of this format: DeepSeek-V4 writes booleans as JSON")
+    assert told(parse(backend, model, f"why</think>{call(('deep', written))}")) == [("rm", {"deep": False})]
+
+
+@each_format
+def test_case_13_a_word_that_is_no_boolean(backend, model, call):
+    out = parse(backend, model, f"why</think>{call(('deep', 'no'))}")
+    assert told(out) == []
+    assert "no" in out.tool_calls[0].raw
+
+
+@each_format
+@pytest.mark.parametrize("written", ["[1, 2]", "0042"])
+def test_case_14_a_declared_string_stays_as_it_is(backend, model, call, written):
+    assert told(parse(backend, model, f"why</think>{call(('path', written))}")) == [("rm", {"path": written})]
+
+
+@pytest.mark.parametrize(("backend", "model"), sorted({(backend, model) for backend, model, _ in FORMATS}))
+def test_case_11_arguments_as_a_mapping_or_as_text(backend, model):
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    try:
+        resolved, _ = renderer(backend, model)
+    except RendererError as error:
+        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+
+    def ids(arguments):
+        called = {"id": "call00000", "type": "function", "function": {"name": "rm", "arguments": arguments}}
+        turn = {"role": "assistant", "content": "", "tool_calls": [called]}
+        return resolved.render_ids([shapes.user("ping"), turn], tools=TOOLS)
+
+    assert ids({"path": "tea"}) == ids('{"path": "tea"}')
+    with pytest.raises(MessageError) as refused:
+        ids('{"path": ')
+    assert refused.value.index == 1
