@@ -42,7 +42,7 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str],
         if start < 0:
             raise Unaccounted(f"the raw text of call {number} isn't in the completion behind that of the call before it")
     words = [each.strip() for each in frame if each.strip()]
-    parts = frozenset(part for word in words for part in _parts(word) if any(map(str.isalnum, part)))
+    parts = frozenset(part for word in words for part in frame_parts(word) if any(map(str.isalnum, part)))
     tags = [each for each in words if _TAG.fullmatch(each)]
     goal = (parsed.reasoning_content or "", parsed.content)
     states = {(0, 0)}
@@ -52,7 +52,7 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str],
         # A completion may be cut off inside the frame.
         cut = piece is pieces[-1] and any(word.startswith(bare) for word in words)
         ended = stop is not None and piece.start > stop
-        skipped = piece.control or not bare or (not ended and (cut or parts.issuperset(_parts(bare))))
+        skipped = piece.control or not bare or (not ended and (cut or parts.issuperset(frame_parts(bare))))
         following = {after for state in states for after in _after(piece, state, goal, words, skipped)}
         if not following:
             shown = piece.text if len(piece.text) <= 80 else piece.text[:77] + "..."
@@ -130,7 +130,7 @@ def _after(
     return out
 
 
-def _parts(text: str) -> list[str]:
+def frame_parts(text: str) -> list[str]:
     """The tags of a text, and what stands between them, without the blanks."""
     return [part for part in _PART.split(text) if part and not part.isspace()]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 from ..vocabulary import control_ids, reasoning_ids
-from .accounting import Unaccounted, account, raw_spans
+from .accounting import Unaccounted, account, frame_parts, raw_spans
 from .arguments import json_status
 from .decoding import Atom, Decoder
 from .rewriting import QUESTION, Rewriter, located
@@ -95,7 +95,7 @@ class ParseCheck:
         if twice and (out.termination is Termination.STOP or ended):
             out = replace(out, termination=Termination.MALFORMED)
         try:
-            account(marked, out, self._frame, stop)
+            account(marked, out, self._frame_beside(out), stop)
         except Unaccounted as reason:
             if twice:
                 body = self._before_stop(ids)
@@ -130,17 +130,13 @@ class ParseCheck:
 
     def _spelled(self, call: ToolCall, span: tuple[int, int], atoms: Sequence[Atom]) -> bool:
         """Whether ordinary ids of a call spell a control token that its name and arguments don't have: read as that token."""
-        said = ""
+        said = call.name + call["function"]["arguments"] + json.dumps(call.arguments, ensure_ascii=False)
         for atom in atoms:
             if atom.control or atom.end <= span[0] or atom.start >= span[1]:
                 continue
             text = atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]
-            for mark in set(self._control_texts.findall(text)):
-                said = (
-                    said if said is not None else call["function"]["arguments"] + json.dumps(call.arguments, ensure_ascii=False)
-                )
-                if mark not in said and json.dumps(mark, ensure_ascii=False)[1:-1] not in said:
-                    return True
+            if any(mark not in said for mark in set(self._control_texts.findall(text))):
+                return True
         return False
 
     def _lossy(self, out: ParsedResponse, reason: str, *, every: bool = False) -> ParsedResponse:
@@ -187,25 +183,32 @@ class ParseCheck:
         end = min((text.index(stop) for stop in self._stop_strings if stop in text), default=len(text))
         return [Atom(atom.text[: max(0, end - atom.start)], atom.control, atom.start) for atom in atoms if atom.start < end]
 
+    def _frame_beside(self, out: ParsedResponse) -> frozenset[str]:
+        """What the format writes beside the parts of a completion: nothing that a call's own text has."""
+        if not out.tool_calls:  # one that is cut off may have ended in front of its first call
+            return self._frame | self._call_frame if out.termination is Termination.TRUNCATED else self._frame
+        raws = [call.raw for call in out.tool_calls]
+        beside = (part for word in self._call_frame for part in frame_parts(word) if not any(part in raw for raw in raws))
+        return self._frame.union(beside)
+
     @cached_property
     def _frame(self) -> frozenset[str]:
-        """Words that the format writes beside its control tokens, in a turn with reasoning and in one with a call."""
+        """Words that the format writes beside its control tokens, in a turn with reasoning."""
+        return self._words({"role": "assistant", "content": "omega", "reasoning_content": "alpha"})
+
+    @cached_property
+    def _call_frame(self) -> frozenset[str]:
+        """The same in a turn with a call."""
         call = {"id": "call00000", "type": "function", "function": {"name": "zulu", "arguments": '{"yankee": "xray"}'}}
-        turns: list[dict[str, Any]] = [
-            {"role": "assistant", "content": "omega", "reasoning_content": "alpha"},
-            {"role": "assistant", "content": "", "reasoning_content": "alpha", "tool_calls": [call]},
-        ]
-        found: set[str] = set()
-        for turn in turns:
-            try:
-                ids = self._render_ids([dict(QUESTION), turn])
-                shown = self._decoder.atoms(ids)
-            except Exception:  # a format that has no reasoning, or no calls
-                continue
-            text = "".join(atom.text for atom in shown)
-            start = text.rfind("ping") + 4
-            found.update(part for atom in shown if atom.end > start for part in _plain_parts(atom, start))
-        return frozenset(found)
+        return self._words({"role": "assistant", "content": "", "reasoning_content": "alpha", "tool_calls": [call]})
+
+    def _words(self, turn: dict[str, Any]) -> frozenset[str]:
+        try:
+            shown = self._decoder.atoms(self._render_ids([dict(QUESTION), turn]))
+        except Exception:  # a format that has no reasoning, or no calls
+            return frozenset()
+        start = "".join(atom.text for atom in shown).rfind("ping") + 4
+        return frozenset(part for atom in shown if atom.end > start for part in _plain_parts(atom, start))
 
 
 def _plain_parts(atom: Atom, start: int) -> list[str]:

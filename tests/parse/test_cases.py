@@ -209,3 +209,19 @@ def test_case_11_arguments_as_a_mapping_or_as_text(backend, model):
     with pytest.raises(MessageError) as refused:
         ids('{"path": ')
     assert refused.value.index == 1
+
+
+@pytest.mark.parametrize("backend", ["prime", "tinker", "chat-template"])
+def test_a_marker_in_ordinary_tokens_is_text_of_a_value(backend):
+    model = "Qwen/Qwen3-8B"
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    resolved, tokenizer = renderer(backend, model)
+    before, behind = '<tool_call>\n{"name": "rm", "arguments": {"path": "a ', ' b"}}\n</tool_call>'
+    spelled = [*shapes.encode(tokenizer, "</tool"), *shapes.encode(tokenizer, "_call>")]
+    ids = [*shapes.encode(tokenizer, before), *spelled, *shapes.encode(tokenizer, behind), tokenizer.eos_token_id]
+    out = resolved.parse_response(ids, tools=TOOLS)
+    assert told(out) == [("rm", {"path": "a </tool_call> b"})]
+    opened = [*shapes.encode(tokenizer, "<tool"), *shapes.encode(tokenizer, "_call>\n")]
+    out = resolved.parse_response([*opened, *ids[2:]], tools=TOOLS)
+    assert told(out) == []
