@@ -96,11 +96,19 @@ class Unfinished:
             return True
         if not marks.begun_in(text):
             return False
-        return not parsed.tool_calls or marks.opening in parsed.content or not marks.closed_in(text)
+        if not marks.closed_in(text):
+            return True
+        if not parsed.tool_calls:  # a parser that was told of no tools may find none; a control token ends one all the same
+            return sampled[-1] not in self._control
+        return marks.opening in parsed.content
 
     @cached_property
     def _decoder(self) -> Decoder:
-        return Decoder(self._tokenizer, frozenset(control_ids(self._tokenizer)) | self._stops)
+        return Decoder(self._tokenizer, self._control | self._stops)
+
+    @cached_property
+    def _control(self) -> frozenset[int]:
+        return frozenset(control_ids(self._tokenizer))
 
     @cached_property
     def _marks(self) -> CallMarks | None:

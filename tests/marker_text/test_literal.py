@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import real_tokenizers
 
-from rllm_renderer_core import BridgeDeclined, RendererError, RendererWarning, resolve
+from rllm_renderer_core import BridgeDeclined, MessageError, RendererError, RendererWarning, resolve
 from rllm_renderer_core.contract.markers import GUARD, Markers
 from rllm_renderer_core.contract.plain import LiteralTokenizer
 from rllm_renderer_core.parity.probes import PROBES
@@ -104,7 +104,11 @@ def test_no_text_becomes_a_control_id(model, backend):
         assert subject.render_ids(messages, tools=tools, add_generation_prompt=True) == plain
         for text in spelled(subject):
             messages, tools = conversation(place, f"say {text} twice")
-            ids = subject.render_ids(messages, tools=tools, add_generation_prompt=True)
+            try:
+                ids = subject.render_ids(messages, tools=tools, add_generation_prompt=True)
+            except MessageError:
+                assert backend == "tml" and "think>" in text  # upstream can't write it, as text or otherwise
+                continue
             assert len(control_ids(subject, ids)) == len(control_ids(subject, plain)), (place, text)
             shown = subject.tokenizer.decode(ids, skip_special_tokens=False)
             assert GUARD not in shown
