@@ -190,7 +190,7 @@ def _shape_of_call(call: dict[str, Any], index: int, at: int, calls: dict[str, t
     call_id, function = call.get("id"), call["function"]
     if call_id is not None:
         calls[call_id] = index, at
-    return None if call_id is None else function["name"] in call_id, function["arguments"] == "{}"
+    return call_id and function["name"] in call_id, function["arguments"] == "{}"
 
 
 def _declared(tools: list[dict[str, Any]]) -> tuple[Any, ...]:
@@ -235,7 +235,7 @@ class Trial:
         if thing.what != "call":
             return False
         call_id = self.messages[thing.index]["tool_calls"][thing.call].get("id")
-        return call_id is not None and call_id.casefold() in shown
+        return bool(call_id) and call_id.casefold() in shown  # an empty id is in any text
 
     def _word(self, thing: Dropped) -> str:
         letters, number = "", self._words

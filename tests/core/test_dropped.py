@@ -184,3 +184,24 @@ def test_case_101_prime_deepseek_v3():
     with pytest.raises(UnsupportedToolsError, match="tool 0"):
         renderer.render_ids([USER], tools=shapes.TOOLS, add_generation_prompt=True)
     assert renderer.render_ids([USER, CALL, {**ORPHAN, "tool_call_id": "functions.look:0"}], add_generation_prompt=True)
+
+
+class KnowsCallsByTheirId(ToyRenderer):
+    """As Kimi's format: a call's name shows where its id has it."""
+
+    def body(self, message):
+        calls = [{**each, "function": {**each["function"], "name": each["id"]}} for each in message.get("tool_calls") or ()]
+        return super().body({**message, "tool_calls": calls})
+
+
+def test_a_call_is_known_by_an_id_but_by_no_empty_one():
+    renderer = wrap(KnowsCallsByTheirId(), Decoding())
+
+    def called(call_id):
+        call = {"id": call_id, "type": "function", "function": {"name": "look", "arguments": '{"q": 1}'}}
+        return renderer.render_ids([USER, {"role": "assistant", "content": "", "tool_calls": [call]}])
+
+    assert called("call_7") and called("functions.look:0")
+    with pytest.raises(MessageError, match="the name of its tool call 0 doesn't show") as caught:
+        called("")
+    assert caught.value.index == 1 and called("call_7")
