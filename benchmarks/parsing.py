@@ -53,11 +53,11 @@ def row(model: str, backend: str) -> str:
     ours = resolve(model, tokenizer, backend=backend, parity="off")
     question = [shapes.user("Which ships passed?")]
     prompt = ours.render_ids(question, tools=TOOLS, add_generation_prompt=True)
-    turn = ours.render_ids([*question, TURN], tools=TOOLS)
+    turn = list(ours.render_ids([*question, TURN], tools=TOOLS))
     shared = next((at for at, (a, b) in enumerate(zip(prompt, turn, strict=False)) if a != b), len(prompt))
     stops = set(ours.get_stop_token_ids())
-    end = max(at for at, token in enumerate(turn) if token in stops) + 1
-    ids, prompt = turn[shared:end], turn[:shared]
+    end = next((at for at in range(len(turn) - 1, shared, -1) if turn[at] in stops), None)
+    ids, prompt = turn[shared:] if end is None else turn[shared : end + 1], turn[:shared]
     out = ours.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
     small = [question[0], {"role": "assistant", "content": "", "tool_calls": TURN["tool_calls"]}]
 

@@ -101,14 +101,22 @@ def _renderer(model: str, tokenizer: Any, thinking: bool | None, alone: bool) ->
         found = parse_suite.renderer(model, tokenizer, thinking, **options)
     except RendererError:
         return None
-    return _Alone(found.upstream.upstream) if alone else found
+    if not alone:
+        return found
+    opener = found.render_ids([{"role": "user", "content": "ping"}], add_generation_prompt=True)
+    return _Alone(found.upstream.upstream, opener)
 
 
 class _Alone:
-    """An upstream renderer of the package ``renderers``, its result as ``outcome`` reads one."""
+    """An upstream renderer of the package ``renderers``, its result as ``outcome`` reads one.
 
-    def __init__(self, upstream: Any) -> None:
-        self._upstream = upstream
+    Args:
+        upstream: The renderer.
+        opener: The prompt where a fixture says none; upstream takes it for granted.
+    """
+
+    def __init__(self, upstream: Any, opener: list[int]) -> None:
+        self._upstream, self._opener = upstream, opener
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._upstream.get_stop_token_ids())
@@ -116,7 +124,7 @@ class _Alone:
     def parse_response(self, ids: list[int], *, tools: Any, prompt_ids: Any) -> Any:
         from rllm_renderer_core import ParsedResponse, ToolCall, ToolCallStatus
 
-        out = self._upstream.parse_response(ids, tools=tools, prompt_ids=prompt_ids)
+        out = self._upstream.parse_response(ids, tools=tools, prompt_ids=prompt_ids or self._opener)
         calls = [
             ToolCall(call.name or "", call.arguments or {}, raw=call.raw or "")
             for call in out.tool_calls or ()

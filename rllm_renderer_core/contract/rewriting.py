@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from ..types import ToolCall
@@ -48,23 +49,25 @@ class Rewriter:
             calls: Those whose status is OK.
             atoms: The completion. A text in it that has no control token can't be a mark that is one.
         """
-        try:
-            written: str | None
-            if self._written_calls is not None:
-                written = self._written_calls(calls)
-            else:
-                written = self._render([QUESTION, _turn(calls)])
-        except Exception:  # a format without calls upstream, or a name or value that it refuses
-            written = None
+
+        @cache  # only calls whose own text doesn't show it need a render, and all of them one
+        def written() -> str | None:
+            try:
+                if self._written_calls is not None:
+                    return self._written_calls(calls)
+                return self._render([QUESTION, _turn(calls)])
+            except Exception:  # a format without calls upstream, or a name or value that it refuses
+                return None
+
         return [fault(call, written, atoms) for call in calls]
 
 
-def fault(call: ToolCall, written: str | None, atoms: Sequence[Atom] = ()) -> str | None:
+def fault(call: ToolCall, again: str | Callable[[], str | None] | None, atoms: Sequence[Atom] = ()) -> str | None:
     """Why a call isn't what its raw text says, or ``None``.
 
     Args:
         call: One whose status is OK.
-        written: A text that has it, written again; ``None`` where the backend can't write calls.
+        again: A text that has it, written again, or what gives one; ``None`` where the backend can't write calls.
         atoms: The completion.
     """
     arguments = call["function"]["arguments"]
@@ -79,6 +82,7 @@ def fault(call: ToolCall, written: str | None, atoms: Sequence[Atom] = ()) -> st
         return None  # the very text of the arguments, behind the name and what can't be a value
     if _is_json_call(call, values):
         return None
+    written = again() if callable(again) else again
     if written is None:
         return None if header is not None else "it can't be written again, and its arguments aren't in its text as they are"
     if not (call.raw.strip() in written or _alike(call.raw, written, values)):
