@@ -49,7 +49,12 @@ class Rewriter:
             calls: Those whose status is OK.
             atoms: The completion. A text in it that has no control token can't be a mark that is one.
         """
+        found = self._faults(calls, atoms)
+        if len(calls) > 1 and any(found):  # the text of a sound call must not be what a broken one gives when it is written
+            found = [why or self._faults([call], atoms)[0] for call, why in zip(calls, found, strict=True)]
+        return found
 
+    def _faults(self, calls: Sequence[ToolCall], atoms: Sequence[Atom]) -> list[str | None]:
         @cache  # only calls whose own text doesn't show it need a render, and all of them one
         def written() -> str | None:
             try:

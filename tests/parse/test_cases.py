@@ -225,3 +225,11 @@ def test_a_marker_in_ordinary_tokens_is_text_of_a_value(backend):
     opened = [*shapes.encode(tokenizer, "<tool"), *shapes.encode(tokenizer, "_call>\n")]
     out = resolved.parse_response([*opened, *ids[2:]], tools=TOOLS)
     assert told(out) == []
+
+
+@pytest.mark.parametrize("backend", ["prime", "fireworks", "chat-template"])
+def test_a_call_is_not_ok_because_another_one_has_its_text(backend):
+    one = '<tool_call>rm<arg_key> "x"</arg_value><arg_key>i</arg_key><arg_value>3</arg_value></tool_call>'
+    cut = "<tool_call>rm<arg_key>path</arg_key><arg_value>it's</tool_call>"
+    two = one.replace("rm", "rm</think>").replace("3", "4")
+    assert told(parse(backend, GLM, f"why not</think>Both first.{cut}{one}{two}", stop=False)) == []

@@ -52,6 +52,8 @@ class CallSection:
         bare = rf"\A\s*(?![\s{marks}])" + (rf"|[{marks}]\s*" if marks else "")
         self._trigger = re.compile((pattern(first if marked else opening)) if opening else bare)
         self._before, self._close = loose(before), loose(self.close)
+        joined = pattern(core(self.close)) + r"\s*" + pattern(core(before))
+        self._seam = re.compile(joined) if core(self.close) and opening else None
         following = "" if between is None else between[len(self.close) :]
         self._next = None if between is None else loose(following)
         self._after = loose(after[len(self.close) :])
@@ -123,7 +125,7 @@ class CallSection:
                 continue
             if not closed:
                 each.status = ToolCallStatus.UNCLOSED_BLOCK
-            elif self._marked(each.name) or (self.style.nests and self._marked(each.arguments)):
+            elif self._marked(each.name) or (self.style.nests and self._marked(each.arguments)) or self._joined(each.arguments):
                 each.status = ToolCallStatus.MALFORMED_STRUCTURE
         return attempts, found.end() if found else end, closed
 
@@ -133,6 +135,11 @@ class CallSection:
         if at >= len(text) or (core(self.close) and at == end):
             return False
         return bool(core(self.close)) or bool(core(self.between)) or self.style.starts(text, at)
+
+    def _joined(self, value: Any) -> bool:
+        """Whether a value has a call's close and the next one's opening: it lost its own close, and swallowed a call."""
+        texts = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else ()
+        return any(self._seam.search(text) for text in texts if isinstance(text, str)) if self._seam is not None else False
 
     def _marked(self, value: Any) -> bool:
         """Whether a control id of the format stands in a value or a name.
