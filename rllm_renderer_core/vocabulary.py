@@ -134,11 +134,6 @@ def load_tokenizer(model: str) -> Any:
 
 
 def _load_tokenizer(model: str) -> Any:
-    """A tokenizer by name or path, with transformers.
-
-    Raises:
-        TokenizerError: transformers isn't installed, or can't load it; ``__cause__`` tells.
-    """
     try:
         from transformers import AutoTokenizer
     except ImportError as error:

@@ -27,7 +27,6 @@ from parse_suite_failures import FAILURES
 
 from rllm_renderer_core.errors import RendererError
 
-PASSES = ("pass", "soft_pass")
 SGLANG = {
     "deepseek": 64, "gemma4": 41, "glm": 46, "gpt-oss": 18, "kimi": 47, "llama": 19, "mistral": 19, "qwen3-hermes": 45,
     "qwen3-xml": 46,
@@ -85,7 +84,7 @@ def count(model: str, counts: Counter[tuple[str, str]]) -> None:
             if made[key] is None:
                 continue
             status, _, unexpected = parse_suite.outcome(fixture, tokenizer, made[key])
-            passes = status in PASSES
+            passes = status in parse_suite.PASSES
             if alone:
                 counts[fixture.family, "by renderers"] += 1
                 counts[fixture.family, "renderers"] += passes

@@ -6,13 +6,14 @@ import io
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from typing import Any
 
 from ..contract.answers import ask, candidates, renderer_names, told
 from ..discovery import Registered, load_backends
 from ..errors import AmbiguousBackendError, PluginError, RendererError
 from ..loading import load
-from ..metadata import Plugin, find
+from ..metadata import find
 from ..plugin import Coverage, Query
 from ..selection import best
 from .variables import Finding, traced
@@ -29,15 +30,16 @@ clock = time.perf_counter
 def loads() -> Iterator[Finding]:
     """What loading each plugin prints, and whether it takes long."""
     for plugin in find():
-        yield from _watched(f"plugin {plugin.name!r} of {plugin.distribution} {plugin.version}", "its import", _load(plugin))
+        name = f"plugin {plugin.name!r} of {plugin.distribution} {plugin.version}"
+        yield from _watched(name, "its import", partial(load, plugin))
 
 
 def answers() -> Iterator[Finding]:
     """What each backend answers about a model that nobody knows, and its list of renderers."""
     for each in load_backends().registered:
         name = f"backend {each.backend.name!r} of {each.distribution} {each.version}"
-        yield from _watched(name, "covers", _covers(each))
-        yield from _watched(name, "renderer_names", lambda each=each: renderer_names(each))  # type: ignore[misc]
+        yield from _watched(name, "covers", partial(ask, each, Query(UNKNOWN)))
+        yield from _watched(name, "renderer_names", partial(renderer_names, each))
 
 
 def broken() -> dict[tuple[str, str], str]:
@@ -58,15 +60,15 @@ def claims() -> Iterator[Finding]:
     for same in levels.values():
         if len({each.distribution for each in same}) < 2:
             continue
-        told: dict[tuple[str, ...], list[AmbiguousBackendError]] = {}
+        ambiguous: dict[tuple[str, ...], list[AmbiguousBackendError]] = {}
         for query in _queries(same):
             try:
                 best(same, query)
             except AmbiguousBackendError as error:
-                told.setdefault(error.backends, []).append(error)
+                ambiguous.setdefault(error.backends, []).append(error)
             except RendererError:  # under RLLM_RENDERER_STRICT=1, what ``answers`` says
                 continue
-        for errors in told.values():
+        for errors in ambiguous.values():
             more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
             yield Finding(f"ambiguous: {str(errors[0]).splitlines()[0]}{more}", f"uninstall one of them, or {errors[0].fix}")
 
@@ -91,7 +93,7 @@ def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
         yield Finding(str(error).splitlines()[0], error.fix or "", trace=traced(error))
         return
     for fault in faults:
-        yield Finding(f"{fault}", "report it to the plugin's authors, or choose another backend= for this model")
+        yield Finding(fault, "report it to the plugin's authors, or choose another backend= for this model")
 
 
 def _queries(same: list[Registered]) -> Iterator[Query]:
@@ -105,14 +107,6 @@ def _queries(same: list[Registered]) -> Iterator[Query]:
             continue
     yield from (Query(model) for model in sorted(models))
     yield from (Query(UNKNOWN, renderer=name) for name in sorted(renderers))
-
-
-def _load(plugin: Plugin) -> Callable[[], object]:
-    return lambda: load(plugin)
-
-
-def _covers(each: Registered) -> Callable[[], object]:
-    return lambda: ask(each, Query(UNKNOWN))
 
 
 def _watched(name: str, what: str, call: Callable[[], object]) -> Iterator[Finding]:

@@ -108,12 +108,17 @@ def read_json(file: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise BadInput(f"{'stdin' if file == '-' else file} isn't JSON: {error}") from error
+        raise BadInput(f"{named(file)} isn't JSON: {error}") from error
+
+
+def named(file: str) -> str:
+    """What a file is called in messages."""
+    return "stdin" if file == "-" else file
 
 
 def read_text(file: str) -> str:
     """The text of a JSON file; ``-`` is stdin."""
-    name = "stdin" if file == "-" else file
+    name = named(file)
     if os.path.isdir(file):
         raise BadInput(f"{file} is a folder, not a JSON file")
     try:

@@ -58,11 +58,10 @@ class ParseCheck:
 
     def marks_in(self, ids: Sequence[int], content: str) -> bool:
         """Whether control tokens of a completion stand in what became its content."""
-        body = self._before_stop(ids)
+        if not content:
+            return False
         try:
-            return (
-                any(self._decoder.text([token]) in content for token in self._control.intersection(body)) if content else False
-            )
+            return any(self._decoder.text([token]) in content for token in self._control.intersection(self._before_stop(ids)))
         except Exception:
             return False
 

@@ -155,3 +155,13 @@ def _as_id(value: Any, index: int, what: str, limit: int) -> int:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"
+
+
+def common_prefix(one: Iterable[object], other: Iterable[object]) -> int:
+    """How many ids, or letters, two sequences begin with alike; of two reversed ones, how many they end with."""
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count

@@ -16,7 +16,7 @@ from ..errors import BridgeDeclined
 from ..types import ParsedResponse, Renderer
 from ..vocabulary import control_ids, reasoning_ids
 from .decoding import Decoder
-from .ids import IdsView
+from .ids import IdsView, common_prefix
 from .rewriting import QUESTION
 
 Parse = Callable[[list[int]], ParsedResponse]
@@ -108,7 +108,7 @@ class Unfinished:
 
     @cached_property
     def _control(self) -> frozenset[int]:
-        return frozenset(control_ids(self._tokenizer))
+        return control_ids(self._tokenizer)
 
     @cached_property
     def _marks(self) -> CallMarks | None:
@@ -159,24 +159,18 @@ class Unfinished:
 def _learned(plain: list[tuple[str, bool]], first: list[tuple[str, bool]], second: list[tuple[str, bool]]) -> CallMarks | None:
     texts = ["".join(text for text, _ in atoms) for atoms in (plain, first, second)]
     known = {text for text, control in plain if control}
-    before, at = "", None
+    opening = None
     for text, control in first:
         if control and text not in known and text.strip():
-            at = text
+            opening = text
             break
-        before += text
         if _NAME in text:
             break
-    if at is None:
+    if opening is None:
         head = texts[1][: texts[1].index(_NAME)]
-        same = _common(texts[0], head)
-        at = head[same:].strip()
-    closing = texts[1][len(texts[1]) - _common(texts[1][::-1], texts[2][::-1]) :].strip()
-    return CallMarks(at, closing) if at and closing else None
-
-
-def _common(one: str, other: str) -> int:
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+        opening = head[common_prefix(texts[0], head) :].strip()
+    closing = texts[1][len(texts[1]) - common_prefix(reversed(texts[1]), reversed(texts[2])) :].strip()
+    return CallMarks(opening, closing) if opening and closing else None
 
 
 def _call(call_id: str, arguments: str) -> dict[str, Any]:

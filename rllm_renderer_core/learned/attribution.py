@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..contract.ids import common_prefix
 from ..errors import RendererError
 from ..types import RenderedTokens
-from .experiment import common_prefix
 
 RenderFull = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None", bool], Sequence[int]]
 """Messages and tools, both in normal form, and whether to end with the opener of the next assistant turn, to ids."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from ..contract.ids import common_prefix
 from ..errors import BridgeDeclined, RendererError
 from .turns import MARKERS, STAND_IN, ProbeTurn, altered
 
@@ -179,13 +180,3 @@ class NotSettled(BridgeDeclined):
         self, reason: str = "what isn't known about the sampled calls changes the new messages", *, fix: str | None = None
     ) -> None:
         super().__init__(reason, fix=fix)
-
-
-def common_prefix(one: Iterable[int], other: Iterable[int]) -> int:
-    """How many ids two sequences begin with alike; of two reversed ones, how many they end with."""
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+from ..contract.ids import common_prefix
 from ..errors import BridgeDeclined, RendererError
-from ..learned.experiment import common_prefix
 from ..renderer import ResolvedRenderer
 from ..types import RenderedTokens
 from .comparison import Budget

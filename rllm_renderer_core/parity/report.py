@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from ..learned.experiment import common_prefix
+from ..contract.ids import common_prefix
 
 CONTEXT = 6
 """Ids shown on either side of the first that differs."""

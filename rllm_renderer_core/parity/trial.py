@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..contract.ids import common_prefix
 from ..contract.returned import checked_parsed
 from ..errors import BridgeDeclined, RendererError
-from ..learned.experiment import common_prefix
 from ..locking import lock_of
 from ..plugin import probing
 from ..renderer import ResolvedRenderer

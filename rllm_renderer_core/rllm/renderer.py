@@ -204,19 +204,19 @@ def _runs(call: ToolCall) -> bool:
 
 def _messages(messages: Any) -> Any:
     """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them; a refusal is text."""
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
+    if not _is_list(messages):
         return messages  # refused by the core, with the reason
     return [_plain(each) if isinstance(each, Mapping) else each for each in messages]
 
 
 def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
     content, images = message.get("content"), message.get("images")
-    if isinstance(content, list) and any(isinstance(part, Mapping) and part.get("type") == "refusal" for part in content):
+    if any(part.get("type") == "refusal" for part in _parts(message)):
         content = [
             {"type": "text", "text": part.get("refusal") or ""}
             if isinstance(part, Mapping) and part.get("type") == "refusal"
             else part
-            for part in content
+            for part in message["content"]
         ]
         message = {**message, "content": content}
     if not images:
@@ -229,19 +229,21 @@ def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _shows_media(messages: Any) -> bool:
     """Whether a message has images, or parts that aren't text."""
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
-        return False
-    return any(
-        isinstance(each, Mapping)
-        and (
-            each.get("images")
-            or (
-                isinstance(each.get("content"), list)
-                and any(isinstance(part, Mapping) and part.get("type") not in ("text", "refusal") for part in each["content"])
-            )
-        )
+    return _is_list(messages) and any(
+        each.get("images") or any(part.get("type") not in ("text", "refusal") for part in _parts(each))
         for each in messages
+        if isinstance(each, Mapping)
     )
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of a content that is a list, those that are mappings."""
+    content = message.get("content")
+    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _tools(tools: Any) -> Any:
@@ -250,7 +252,7 @@ def _tools(tools: Any) -> Any:
     Tools that aren't functions (OpenAI's ``web_search``) are run by a server, not by a model that is trained: they are left
     out, as rLLM's engines leave them out, and said once.
     """
-    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Sequence):
+    if not _is_list(tools):
         return tools
     out = []
     for tool in tools:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from ..contract.ids import common_prefix
 from ..contract.messages import normalize_messages, normalize_tools
 from ..errors import BridgeDeclined, ContractError, RendererError
-from ..learned.experiment import common_prefix
 from ..learned.seam import SeamBridge
 from ..renderer import ResolvedRenderer
 from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus

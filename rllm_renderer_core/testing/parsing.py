@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ..learned.experiment import common_prefix
+from ..contract.ids import common_prefix
 from ..renderer import ResolvedRenderer
 from ..types import Termination
 from . import turns as script

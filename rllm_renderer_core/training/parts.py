@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ..contract.ids import common_prefix
 from ..errors import OptionError, UnreachableTurnError
-from ..learned.experiment import common_prefix
 from .targets import Messages, Target, Targets
 
 PARTS = ("reasoning", "content", "tool_calls")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..contract.ids import common_prefix
 from ..errors import RendererError
-from ..learned.experiment import common_prefix
 
 _USER = {"role": "user", "content": "ping"}
 _CALL = {"id": "functions.look_zq:0", "type": "function"}

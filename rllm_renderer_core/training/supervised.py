@@ -12,9 +12,9 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ..contract.ids import common_prefix
 from ..contract.messages import has_media, normalize_messages, normalize_tools
 from ..errors import BridgeDeclined, OptionError, UnreachableTurnError
-from ..learned.experiment import common_prefix
 from .example import SkippedTurn, SupervisedExample, SupervisedExamples
 from .parts import PARTS, part_weights
 from .runs import Runs
@@ -115,7 +115,8 @@ class _Builder:
         if conversation is None:
             yield from ((index, self._target(index)) for index in indices)
             return
-        numbers = [number for number, index in enumerate(conversation.turns) if index in set(indices)]
+        wanted = frozenset(indices)
+        numbers = [number for number, index in enumerate(conversation.turns) if index in wanted]
         for each in self._runs.targets_of(self.messages, conversation, numbers, self.tools):
             yield (each, self._target(each)) if isinstance(each, int) else (each.index, each)
 

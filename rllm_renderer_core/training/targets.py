@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..contract.ids import common_prefix
 from ..errors import RendererError, ToolError, UnreachableTurnError, UnsupportedContentError
-from ..learned.experiment import common_prefix
 from ..plugin import TEMPLATE_BACKEND
 from ..types import RenderedTokens
 from ..vocabulary import control_ids

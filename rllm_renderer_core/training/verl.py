@@ -6,7 +6,7 @@ reads the Parquet files of ``rllm-renderer sft`` and returns what verl's returns
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 COLUMNS = ("input_ids", "weights")
@@ -83,27 +83,3 @@ class SupervisedDataset:
             for name, values in out.items()
         }
         return {**padded, "response_mask": padded["loss_mask"]}
-
-
-def write_sequences(rows: Sequence[Mapping[str, Any]], mapper: Any, file: str) -> tuple[int, list[str]]:
-    """Write the training sequences of rows with ``messages`` into a Parquet file that :class:`SupervisedDataset` reads.
-
-    Args:
-        rows: Of a data set; see ``rllm_renderer_core.training.rows.conversation_of``.
-        mapper: A ``SupervisedMapper``.
-        file: Written as one file: for sets that fit into memory; else ``rllm-renderer sft``.
-
-    Returns:
-        How many sequences were written, and for each row that can't be used its number and the reason.
-    """
-    import pyarrow
-    import pyarrow.parquet
-
-    records = [record for number, row in enumerate(rows) for record in mapper.records(row, number, columnar=False)]
-    kept = [record for record in records if not record["error"]]
-    columns = {
-        "input_ids": pyarrow.array([record["input_ids"] for record in kept], pyarrow.list_(pyarrow.int32())),
-        "weights": pyarrow.array([record["weights"] for record in kept], pyarrow.list_(pyarrow.float32())),
-    }
-    pyarrow.parquet.write_table(pyarrow.table(columns), file)
-    return len(kept), [f"row {record['row']}: {record['error']}" for record in records if record["error"]]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import real_tokenizers
+from sampling import WHOLE
 
 from rllm_renderer_core import BridgeDeclined, RenderedTokens, RendererError, resolve
 
@@ -27,7 +26,6 @@ SAMPLE = [
     ("deepseek-ai/DeepSeek-V4-Flash", "fireworks"),
 ]
 """One of each backend that had one; RENDERER_WHOLE=1 takes all."""
-WHOLE = os.environ.get("RENDERER_WHOLE") == "1"
 PAIRS = [(model, backend) for model in FORMATS for backend in BACKENDS] if WHOLE else SAMPLE
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "d", "parameters": {"type": "object", "properties": {}}}}
@@ -82,13 +80,19 @@ def test_every_cut_inside_two_calls_is_declined(model, backend):
     assert bridged == []
 
 
-def test_whole_calls_without_their_stop_are_bridged():
-    """As engines give them that leave the stop out."""
+@pytest.fixture
+def qwen3():
+    """The renderer and the prompt that asks."""
     model = "Qwen/Qwen3-8B"
     if why := real_tokenizers.missing(model):
         pytest.skip(why)
     renderer = resolve(model, real_tokenizers.load(model))
-    prompt = renderer.render_ids(ASKED, tools=TOOLS, add_generation_prompt=True)
+    return renderer, renderer.render_ids(ASKED, tools=TOOLS, add_generation_prompt=True)
+
+
+def test_whole_calls_without_their_stop_are_bridged(qwen3):
+    """As engines give them that leave the stop out."""
+    renderer, prompt = qwen3
     call = '<think>\nwhy\n</think>\n\n<tool_call>\n{"name": "look", "arguments": {"q": 1}}\n</tool_call>'
     sampled = renderer.tokenizer.encode(call, add_special_tokens=False)
     out = renderer.try_bridge(prompt, sampled, [{"role": "user", "content": "And?"}], tools=TOOLS)
@@ -98,12 +102,8 @@ def test_whole_calls_without_their_stop_are_bridged():
     assert isinstance(renderer.try_bridge(prompt, mentioned, [{"role": "user", "content": "And?"}]), BridgeDeclined)
 
 
-def test_text_that_was_cut_off_is_bridged():
-    model = "Qwen/Qwen3-8B"
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    renderer = resolve(model, real_tokenizers.load(model))
-    prompt = renderer.render_ids(ASKED, tools=TOOLS, add_generation_prompt=True)
+def test_text_that_was_cut_off_is_bridged(qwen3):
+    renderer, prompt = qwen3
     thought = renderer.tokenizer.encode("<think>\nis <tool_call> right?\n</think>\n\nThere are", add_special_tokens=False)
     out = renderer.try_bridge(prompt, thought, [{"role": "user", "content": "And?"}], tools=TOOLS)
     assert isinstance(out, RenderedTokens), out

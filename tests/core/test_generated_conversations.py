@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
 from collections import Counter
 
 import pytest
 import real_tokenizers
 from generated_conversations import conversation
+from sampling import WHOLE
 
 from rllm_renderer_core import MessageError, RendererError, RenderError, ToolError, resolve
 
-WHOLE = os.environ.get("RENDERER_WHOLE") == "1"
 EACH = 10_000 if WHOLE else 60
 
 MODELS = {

@@ -1,21 +1,21 @@
-"""On text that spells no control token, literal text changes no id: generated conversations on real vocabularies."""
+"""On text that spells no control token, literal text changes no id: generated conversations on real vocabularies.
+
+``RENDERER_WHOLE=1`` takes 10,000 conversations, else it is 90.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import warnings
 
 import generated_turns
 import pytest
 import real_tokenizers
+from sampling import WHOLE
 
 from rllm_renderer_core import RendererError, RendererWarning, resolve
 from rllm_renderer_core.contract.marker_text import MarkerText
-
-WHOLE = bool(os.environ.get("RENDERER_WHOLE"))
-"""10,000 conversations, else 90."""
 
 SUBJECTS = (
     ("Qwen/Qwen3-8B", "prime"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import pickle
 import random
 import warnings
@@ -12,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import real_tokenizers
+from sampling import WHOLE
 
 from rllm_renderer_core import BridgeDeclined, MessageError, RendererError, RendererWarning, resolve
 from rllm_renderer_core.contract.markers import GUARD, Markers
 from rllm_renderer_core.contract.plain import LiteralTokenizer
 from rllm_renderer_core.parity.probes import PROBES
 
-WHOLE = bool(os.environ.get("RENDERER_WHOLE"))
 """Every model on every backend, and 20,000 texts; else a fixed sample."""
 
 SAMPLE = {

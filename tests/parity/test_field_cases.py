@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import pytest
 import real_tokenizers
+import shapes
 
 from rllm_renderer_core import RendererError, resolve
 from rllm_renderer_core.discovery import load_backends
 from rllm_renderer_core.parity.comparison import template_renderer
 from rllm_renderer_core.parity.probes import FIVE, LIDS, ONE_CALL, OPENING
 from rllm_renderer_core.plugin import TEMPLATE_BACKEND, Query, probing
-
-LATIN = {
-    "type": "function",
-    "function": {
-        "name": "sort",
-        "description": "Sorts.",
-        "parameters": {
-            "type": "object",
-            "properties": {"kind": {"type": "string", "enum": ["é", "日"]}},
-            "required": ["kind"],
-        },
-    },
-}
 
 
 def said(content, **more):
@@ -41,7 +29,7 @@ CASES = {
     "case 59 reasoning in the text": ([*OPENING, INLINE], None),
     "case 59 reasoning in the text, in the history": ([*OPENING, INLINE, LIDS], None),
     "case 59 only its close": ([*OPENING, said("why</think>four")], None),
-    "case 62 an enum in another script": (list(OPENING), [LATIN]),
+    "case 62 an enum in another script": (list(OPENING), [shapes.LETTERS]),
     "case 84 a result known by its id": ([*OPENING, ONE_CALL, UNNAMED], None),
     "case 85 reasoning with edges": ([*OPENING, said("four", reasoning_content="\nr\n")], None),
 }

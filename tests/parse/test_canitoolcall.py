@@ -6,7 +6,6 @@ A few fixtures of three models by default; ``RENDERER_WHOLE=1`` takes all fixtur
 from __future__ import annotations
 
 import importlib.util
-import os
 
 import pytest
 
@@ -15,10 +14,10 @@ if importlib.util.find_spec("canitoolcall") is None:
 
 import parse_suite
 from parse_suite_failures import FAILURES
+from sampling import WHOLE
 
 from rllm_renderer_core.errors import NoBackendError
 
-WHOLE = bool(os.environ.get("RENDERER_WHOLE"))
 SAMPLED = ("Qwen/Qwen3-4B-Thinking-2507", "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "zai-org/GLM-5.3")
 """Those whose renderers are made fastest."""
 EACH = 8
@@ -39,7 +38,7 @@ def test_a_model(model):
         except NoBackendError:
             pytest.skip(f"not proved for {model}: no installed backend covers it, and no package has its chat template")
         status, said, unexpected = parse_suite.outcome(fixture, tokenizer, renderer)
-        if status not in ("pass", "soft_pass"):
+        if status not in parse_suite.PASSES:
             failed[fixture.id] = said
         if unexpected:
             wrong[fixture.id] = unexpected

@@ -15,13 +15,18 @@ from rllm_renderer_core.errors import MessageError, RendererError
 each_format = pytest.mark.parametrize(("backend", "model", "call"), FORMATS, ids=lambda each: getattr(each, "__name__", each))
 
 
-def parse(backend, model, text, *, tools=TOOLS, stop=True):
+def served(backend, model):
+    """The renderer and its tokenizer; skips where one of them isn't here."""
     if why := real_tokenizers.missing(model):
         pytest.skip(why)
     try:
-        resolved, tokenizer = renderer(backend, model)
+        return renderer(backend, model)
     except RendererError as error:
         pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+
+
+def parse(backend, model, text, *, tools=TOOLS, stop=True):
+    resolved, tokenizer = served(backend, model)
     ending = [tokenizer.eos_token_id] if stop else []
     if stop and tokenizer.eos_token_id not in resolved.get_stop_token_ids():
         ending = resolved.get_stop_token_ids()[:1]
@@ -147,12 +152,7 @@ def test_case_69_the_label_of_the_reasoning_is_none_of_it(backend):
 
 @pytest.mark.parametrize(("backend", "model"), [("prime", "zai-org/GLM-5"), ("prime", "zai-org/GLM-4.5"), ("fireworks", GLM)])
 def test_case_60_a_prompt_that_closed_the_reasoning(backend, model):
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    try:
-        resolved, tokenizer = renderer(backend, model)
-    except RendererError as error:
-        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+    resolved, tokenizer = served(backend, model)
     prompt = [*resolved.render_ids([shapes.user("x")], add_generation_prompt=True), *shapes.encode(tokenizer, "short</think>")]
     out = resolved.parse_response([*shapes.encode(tokenizer, "four"), tokenizer.eos_token_id], prompt_ids=prompt)
     assert (out.content, out.reasoning_content, out.termination) == ("four", None, Termination.STOP)
@@ -193,12 +193,7 @@ def test_case_14_a_declared_string_stays_as_it_is(backend, model, call, written)
 
 @pytest.mark.parametrize(("backend", "model"), sorted({(backend, model) for backend, model, _ in FORMATS}))
 def test_case_11_arguments_as_a_mapping_or_as_text(backend, model):
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    try:
-        resolved, _ = renderer(backend, model)
-    except RendererError as error:
-        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+    resolved, _ = served(backend, model)
 
     def ids(arguments):
         called = {"id": "call00000", "type": "function", "function": {"name": "rm", "arguments": arguments}}

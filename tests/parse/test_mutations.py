@@ -6,7 +6,6 @@ A small sample; ``RENDERER_WHOLE=1`` takes 20,000 of each format.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from collections import Counter
@@ -15,11 +14,12 @@ import pytest
 import real_tokenizers
 import shapes
 from parse_formats import GLM, M2, QWEN, TOOLS, V4, renderer
+from sampling import WHOLE
 
 from rllm_renderer_core import Termination
 from rllm_renderer_core.errors import RendererError, RenderError
 
-COUNT = 20_000 if os.environ.get("RENDERER_WHOLE") else 60
+COUNT = 20_000 if WHOLE else 60
 DSML = "｜DSML｜"
 NS = re.escape("]<]minimax[>[")
 TAGS = {
@@ -126,16 +126,11 @@ def ordinary(piece, runs):
 
 def masked(tokenizer, ids, known):
     """The text of ids, with another first letter where ordinary ids spell a control token; as long as the text."""
-    out, run = [], []
-    for token in [*ids, None]:
-        if token is not None and token not in known:
-            run.append(token)
-            continue
-        text = tokenizer.decode(run)
-        for mark in known.values():
+    out = []
+    for text, plain in ordinary_runs(tokenizer, ids, known):
+        for mark in known.values() if plain else ():
             text = text.replace(mark, chr(0xE000 + ord(mark[0])) + mark[1:]) if ord(mark[0]) < 128 else text
-        out += [text, known.get(token, "")]
-        run = []
+        out.append(text)
     return "".join(out)
 
 

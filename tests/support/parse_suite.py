@@ -37,6 +37,8 @@ SAME_VOCABULARY = {
 }
 """Model -> one with the same vocabulary, and whether its template is the model's too; or the name of the template."""
 
+PASSES = ("pass", "soft_pass")
+"""What the suite says of a fixture that is read as it expects."""
 FAMILIES = {family.slug: family for family in fixtures.load_families().values()}
 
 
@@ -136,7 +138,7 @@ def outcome(fixture: Any, loaded: Any, parser: Any) -> tuple[str, str, list[str]
         tool_calls=tuple(ParsedToolCall(call.name, call["function"]["arguments"]) for call in good),
     )
     rows = checks.run_checks(fixture, FAMILIES[fixture.family], Observation(nonstream=result, streams={}))
-    said = "; ".join(f"{row.check}: {row.detail}" for row in rows if row.status.value not in ("pass", "soft_pass"))
+    said = "; ".join(f"{row.check}: {row.detail}" for row in rows if row.status.value not in PASSES)
     wanted = [_shown(call.name, call.arguments) for call in fixture.expected.tool_calls] if fixture.expected else []
     made = [_shown(call.name, json.loads(call["function"]["arguments"])) for call in good]
     return checks.case_status(rows).value, said, [call for call in made if call not in wanted]

@@ -37,6 +37,20 @@ TOOLS = [
     },
 ]
 
+LETTERS = {
+    "type": "function",
+    "function": {
+        "name": "sort",
+        "description": "Sorts.",
+        "parameters": {
+            "type": "object",
+            "properties": {"kind": {"type": "string", "enum": ["é", "日"]}},
+            "required": ["kind"],
+        },
+    },
+}
+"""A declaration with letters of other scripts."""
+
 CLOSES = {
     "Qwen/": ["<|im_end|>"],
     "nvidia/": ["<|im_end|>"],

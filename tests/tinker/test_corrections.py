@@ -32,7 +32,7 @@ def outcomes(case, rows):
     for tools, conversations in (
         (None, [*whole, *EXTRA]),
         (shapes.TOOLS, [whole[0], *EXTRA]),
-        ([LETTERS], [("letters", EXTRA[0][1], True)]),
+        ([shapes.LETTERS], [("letters", EXTRA[0][1], True)]),
     ):
         for name, messages, opener in conversations:
             expected = oracle.expected_ids(case, messages, tools, opener)
@@ -56,14 +56,6 @@ REFUSALS = ("no user", "no user, opener", "developer")
 """What a row may refuse as the template does."""
 INLINE = said("<think>\nwhy\n</think>\n\nfour")
 SYSTEM = {"role": "system", "content": "s"}
-LETTERS = {
-    "type": "function",
-    "function": {
-        "name": "sort",
-        "description": "Sorts.",
-        "parameters": {"type": "object", "properties": {"kind": {"type": "string", "enum": ["é", "日"]}}, "required": ["kind"]},
-    },
-}
 EXTRA = [
     ("edges", [{"role": "system", "content": " s "}, shapes.user(" u "), shapes.TEXT, shapes.user(" v\n")], True),
     ("edges of a result", [shapes.user("u"), shapes.ONE_CALL, {**shapes.ONE, "content": " r "}], True),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import warnings
 
 import pytest
@@ -15,6 +14,7 @@ from canitoolcall import checks
 from canitoolcall.results import Observation, ParsedToolCall, ParseResult
 from rllm_renderer_tml.conversion import to_upstream
 from rllm_renderer_tml.families import BY_MODEL
+from sampling import WHOLE
 
 from rllm_renderer_core import RendererError
 
@@ -37,7 +37,7 @@ GPT_OSS = "openai/gpt-oss-20b"
 others as content. That no call is OK which isn't expected holds all the same."""
 
 SAMPLE = ("Qwen/Qwen3-0.6B", "deepseek-ai/DeepSeek-V4-Flash", "moonshotai/Kimi-K2.6")
-MODELS = sorted(RENDERERS) if os.environ.get("RENDERER_WHOLE") else SAMPLE
+MODELS = sorted(RENDERERS) if WHOLE else SAMPLE
 
 
 @functools.cache
@@ -88,12 +88,10 @@ def test_at_least_as_good_as_upstream_and_no_call_that_is_not_expected(model, re
         status, said, calls = suite.outcome(fixture, loaded, renderer)
         if calls:
             unexpected[fixture.id] = (calls, said)
-        if status in ("pass", "soft_pass"):
+        if status in suite.PASSES:
             passed["ours"].add(fixture.id)
-        if by_upstream(fixture, renderer, suite.sampled(fixture, loaded, renderer.get_stop_token_ids())) in (
-            "pass",
-            "soft_pass",
-        ):
+        sampled = suite.sampled(fixture, loaded, renderer.get_stop_token_ids())
+        if by_upstream(fixture, renderer, sampled) in suite.PASSES:
             passed["upstream"].add(fixture.id)
     record_property("fixtures, right, right by upstream", [len(suite.by_model()[model]), *map(len, passed.values())])
     print(model, len(suite.by_model()[model]), {who: len(which) for who, which in passed.items()})

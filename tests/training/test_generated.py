@@ -6,13 +6,13 @@ Twelve conversations a model by default; ``RENDERER_WHOLE=1`` takes 2,000 a back
 from __future__ import annotations
 
 import itertools
-import os
 from typing import Any
 
 import pytest
 import real_tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sampling import WHOLE
 from supervised_backends import served
 from supervised_conversations import TOOLS, conversations
 
@@ -22,7 +22,6 @@ from rllm_renderer_core.training.example import SupervisedExamples
 from rllm_renderer_core.training.runs import Runs
 from rllm_renderer_core.training.targets import Targets
 
-WHOLE = os.environ.get("RENDERER_WHOLE") == "1"
 FAMILIES = {
     "prime": [
         "Qwen/Qwen3-8B",

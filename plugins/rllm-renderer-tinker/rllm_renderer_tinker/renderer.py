@@ -7,10 +7,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from rllm_renderer_core.contract.ids import common_prefix
 from rllm_renderer_core.contract.messages import has_media, refuse_media
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
-from rllm_renderer_core.learned.experiment import common_prefix
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.template_parser import learned_parser

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 BREAK = "rllm-renderer-break"
 """Role of an entry that isn't a message: upstream's end of sampling, by which it keeps two turns of one role apart."""
 
 
-def to_upstream(messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] | None) -> Any:
+def to_upstream(messages: Sequence[Mapping[str, Any]], tools: Sequence[dict[str, Any]] | None) -> Any:
     """Upstream's messages, the tools declared before them.
 
     Args:
@@ -42,7 +42,7 @@ def _declaration(chat: Any, function: dict[str, Any]) -> Any:
     )
 
 
-def _message(message: dict[str, Any]) -> dict[str, Any]:
+def _message(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """An assistant's turn: reasoning as a thinking part, and no text part where there is no text."""
     reasoning = message.get("reasoning_content")
     if not reasoning:

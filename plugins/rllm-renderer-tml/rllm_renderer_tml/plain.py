@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .splices import OPENING
@@ -10,7 +10,7 @@ from .splices import OPENING
 _NEXT = {"": ("system", "user"), "system": ("user",), "user": ("assistant",), "assistant": ("user",)}
 
 
-def only_texts(messages: Sequence[dict[str, Any]]) -> bool:
+def only_texts(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Whether users and the assistant speak by turns, a user last, in texts that no format trims, cuts or puts together.
 
     Each row rewrites one of these alone: tools, calls, results, reasoning, two turns of a role in a row, a system text that

@@ -37,8 +37,6 @@ class TmlRenderer(SeamedRenderer):
         effort: Inkling's thinking effort, from 0 up to, without, 1; ``None`` for upstream's default.
     """
 
-    takes_views = True  # the seam doesn't read the prompt
-
     def __init__(
         self,
         upstream: Any,
@@ -86,9 +84,8 @@ class TmlRenderer(SeamedRenderer):
                 f"renderer {self.name!r} has no tool declarations upstream",
                 fix="leave tools out, or choose another backend=",
             )
-        plain = [dict(each) for each in messages]
-        if add_generation_prompt and not tools and only_texts(plain):
-            return self._ids(to_upstream(plain, None))
+        if add_generation_prompt and not tools and only_texts(messages):
+            return self._ids(to_upstream(messages, None))
         refuse_placeholders(each for message in messages for each in _texts(message))
         splices = Splices(self._vocabulary, self._control)
         context = Context(splices, self._vocabulary, bool(tools), self._arguments, add_generation_prompt)

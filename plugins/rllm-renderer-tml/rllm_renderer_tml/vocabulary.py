@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from rllm_renderer_core.contract.ids import common_prefix
 from rllm_renderer_core.errors import TokenizerError
-from rllm_renderer_core.learned.experiment import common_prefix
 from rllm_renderer_core.vocabulary import added_tokens
 
 FIX = "pass the model's own, unchanged tokenizer, or another backend="

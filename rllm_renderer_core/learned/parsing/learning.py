@@ -74,9 +74,7 @@ def learn(render: Render, ids: IdText, stop_ids: Iterable[int]) -> Learned:
     if not _holds(seen):
         if any(each.verdict == WRONG for each in seen.values()):
             raise Declined("a turn of text doesn't read back")
-        raise Declined(
-            f"the prompt ends with {ids.plain(probes.prompt)[-24:]!r}, and history doesn't show how such a turn goes on"
-        )
+        raise Declined(f"the prompt ends with {probes.ending!r}, and history doesn't show how such a turn goes on")
     return Learned(base, probes.form, _most_telling(whys), reasoning, _limits(seen), _held(seen))
 
 

@@ -99,7 +99,7 @@ class TextExperiments:
     def _reasoning(self, plain: TurnFormat) -> TurnFormat | None:
         """The format, if the current key shows reasoning before content and calls."""
         opening, behind_content = "", ""
-        closes: list[str] = []
+        closings: list[str] = []
         calls_alone = None
         for arguments, content in (([], CONTENT), ([{KEYS[0]: VALUES[0]}], CONTENT), ([{KEYS[0]: VALUES[0]}], "")):
             shown = self.probes.turn(arguments, REASONING, content)
@@ -114,13 +114,13 @@ class TextExperiments:
             if call is not None and content:
                 continue  # content behind the calls
             end = end if call is None else call
-            if not closes:
+            if not closings:
                 opening = self._reasoning_open(shown, self.probes.turn(arguments, None, content) or shown, start)
                 behind_content = shown[start + len(REASONING) : end] if content else ""
-            closes.append(shown[start + len(REASONING) : end])
+            closings.append(shown[start + len(REASONING) : end])
             calls_alone = self.probes.turn(arguments) if call is not None else None
-        close = common_start(closes) if closes else ""
-        if closes and len(set(closes)) == 1 and calls_alone:
+        close = common_start(closings) if closings else ""
+        if closings and len(set(closings)) == 1 and calls_alone:
             # Turns of calls alone show it: then what opens the calls stands at the end of it.
             low = self.probes.low(calls_alone)
             at = _first(calls_alone, (NAMES[0], IDS[0], KEYS[0]), low, len(calls_alone))
