@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .contract.bridge_methods import BridgeMethods
@@ -15,6 +16,7 @@ from .contract.bridging import BridgeGuard
 from .contract.checking import ParseCheck
 from .contract.decoding import without_cleanup
 from .contract.dropped import DropCheck, Dropped
+from .contract.marked import MarkedTokenizer
 from .contract.marker_text import MarkerText
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
 from .contract.pairing import fill_history
@@ -87,9 +89,10 @@ class ResolvedRenderer(BridgeMethods):
             check = ParseCheck(
                 lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings, written
             )
+        marked = partial(_create_marked, backend, query, coverage) if marker_text != "literal" else None
         self._more_stops = frozenset(eos_ids(query.tokenizer)) - self._stops
         name = f"{self.backend}:{self.name}"
-        self._parsing = ParseGuard(inner, name, self._lock, text, check, more_stops=self._more_stops)
+        self._parsing = ParseGuard(inner, name, self._lock, check, more_stops=self._more_stops, marked=marked)
         self._bridging = BridgeGuard(inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text)
         decode = getattr(query.tokenizer, "decode", None)
         self._dropping = DropCheck(
@@ -224,6 +227,10 @@ class ResolvedRenderer(BridgeMethods):
     def get_stop_strings(self) -> list[str]:
         """Strings at which an engine must stop sampling; for formats whose stop isn't one token, and engines that take text."""
         return list(self._stop_strings)
+
+
+def _create_marked(backend: Backend, query: Query, coverage: Coverage) -> Renderer:
+    return backend.create(replace(query, tokenizer=MarkedTokenizer(without_cleanup(query.tokenizer))), coverage)
 
 
 def _restore(

@@ -65,6 +65,13 @@ class ParseCheck:
         except Exception:
             return False
 
+    def spells(self, ids: Sequence[int]) -> bool:
+        """Whether ordinary ids of a completion spell a control token."""
+        try:
+            return any(not atom.control and self._control_texts.search(atom.text) for atom in self._decoder.atoms(ids))
+        except Exception:
+            return False
+
     def _before_stop(self, ids: Sequence[int]) -> Sequence[int]:
         return ids[: next((index for index, token in enumerate(ids) if token in self._stops), len(ids))]
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import MessageError, OptionError, RendererError
-from ..types import ParsedResponse, Renderer
+from ..types import Renderer
 from ..vocabulary import added_tokens
-from .markers import GUARD, Markers, without_guards
+from .markers import GUARD, Markers
 from .messages import has_media
 from .places import first_place_that_controls
 from .plain import LiteralTokenizer
@@ -67,10 +67,6 @@ class MarkerText:
         if self._markers is None or tools is None or not self._guards:
             return tools
         return [self._markers.guarded_value(tool) for tool in tools]
-
-    def parsed(self, out: ParsedResponse) -> ParsedResponse:
-        """What the backend parsed, with the texts as they were sampled."""
-        return out if self._markers is None else without_guards(out)
 
     def prove(self, renderer: Renderer, name: str) -> None:
         """Under ``"literal"``: whether the backend's own renderer keeps texts from becoming control ids.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ToolError
 from ..types import ParsedResponse, Renderer, Termination, ToolCallStatus
 from .checking import ParseCheck, changed, judged
-from .marker_text import MarkerText
+from .markers import without_guards
 from .messages import normalize_tools
 from .returned import checked_parsed
 from .rewriting import QUESTION
@@ -39,9 +39,9 @@ class ParseGuard:
         upstream: The backend's renderer.
         name: ``backend:renderer``, for what is logged.
         lock: Held while ``upstream`` parses.
-        text: What became of control tokens that message text spells.
         check: The parse contract; ``None`` leaves it out.
         more_stops: Ids at which sampling stops too, though they close no turn of the format: the tokenizer's end of sequence.
+        marked: Makes the same renderer on a tokenizer that marks the control tokens which were sampled as ordinary tokens.
     """
 
     def __init__(
@@ -49,13 +49,14 @@ class ParseGuard:
         upstream: Renderer,
         name: str,
         lock: Any,
-        text: MarkerText,
         check: ParseCheck | None = None,
         *,
         more_stops: frozenset[int] = frozenset(),
+        marked: Callable[[], Renderer] | None = None,
     ) -> None:
-        self._upstream, self._name, self._lock, self._text, self._check = upstream, name, lock, text, check
+        self._upstream, self._name, self._lock, self._check = upstream, name, lock, check
         self.more_stops = more_stops
+        self._make_marked = marked
 
     def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
@@ -69,6 +70,9 @@ class ParseGuard:
         out = self._checked(self.parse_native(ids, tools, prompt_ids), ids, prompt_ids, ended)
         if not out.lossless and self.second is not None:
             out = _better(out, self._checked(self._read(self.second, ids, tools, prompt_ids), ids, prompt_ids, ended))
+        if not out.lossless and self._spells(ids):
+            marked = self._checked(self._read(self.marked, ids, tools, prompt_ids), ids, prompt_ids, ended)
+            out = marked if marked.lossless else out
         calls = [
             call if call.id is not None else changed(call, id=_generated_id(ids, at)) for at, call in enumerate(out.tool_calls)
         ]
@@ -104,8 +108,27 @@ class ParseGuard:
         out = self._read(self._upstream, ids, tools, prompt_ids)
         broken = any(call.status in BROKEN for call in out.tool_calls)
         if (broken or (not out.tool_calls and self._leaves_marks(ids, out))) and self.second is not None:
-            return _better(out, self._read(self.second, ids, tools, prompt_ids))
+            out = _better(out, self._read(self.second, ids, tools, prompt_ids))
+        if out.tool_calls and self._spells(ids):
+            marked = self._read(self.marked, ids, tools, prompt_ids)
+            return marked if marked.lossless else out
         return out
+
+    def _spells(self, ids: Sequence[int]) -> bool:
+        """Whether ordinary tokens spell a control token, and there is a parser that doesn't take them for it."""
+        return self._check is not None and self._check.spells(ids) and self.marked is not None
+
+    @cached_property
+    def marked(self) -> Any:
+        """The parser for completions in which ordinary tokens spell a control token: there it is text. ``None``: there is none.
+
+        Not the first one that is asked, as such completions are rare and it costs a decoding token by token.
+        """
+        try:
+            with self._lock:
+                return None if self._make_marked is None else self._make_marked()
+        except Exception:  # a tokenizer that doesn't tell its control tokens
+            return None
 
     def _leaves_marks(self, ids: Sequence[int], out: ParsedResponse) -> bool:
         return self._check is not None and self._check.marks_in(ids, out.content)
@@ -131,7 +154,7 @@ class ParseGuard:
             with self._lock:
                 prompt = self.opener if prompt_ids is None else prompt_ids
                 out = parser.parse_response(ids, tools=declared, prompt_ids=prompt)
-            out = self._text.parsed(checked_parsed(out, self._name))
+            out = without_guards(checked_parsed(out, self._name))
             calls = [judged(call, declared) for call in out.tool_calls]
             broken = out.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
             return replace(out, tool_calls=calls, termination=Termination.MALFORMED if broken else out.termination)

@@ -8,11 +8,11 @@ control id, whichever renderer or template it goes through.
 from __future__ import annotations
 
 import json
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..errors import TokenizerError
+from ..locking import memory_of
+from .marked import MarkedTokenizer, refusal
 from .markers import GUARD, Markers, unguarded
 
 Piece = tuple[list[int], list[tuple[int, int]]]
@@ -30,12 +30,7 @@ SAMPLES = (
 """Ordinary texts on which the twin must agree with the tokenizer."""
 
 
-_Known = tuple[list[str], Markers, Callable[[str], Piece]]
-_twins: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
-"""What is known of a tokenizer, as long as it lives: its added tokens, its markers and its twin, which took seconds to make."""
-
-
-class LiteralTokenizer:
+class LiteralTokenizer(MarkedTokenizer):
     """The user's tokenizer, but for guarded texts.
 
     Args:
@@ -46,56 +41,28 @@ class LiteralTokenizer:
     """
 
     def __init__(self, tokenizer: Any) -> None:
-        added = getattr(tokenizer, "added_tokens_decoder", None)
-        if not isinstance(added, dict) or not added:
-            raise _refusal(tokenizer, "it doesn't tell its added tokens")
-        self.real = tokenizer
-        self._tokens = {str(token): (index, token) for index, token in added.items()}
-        known = _twins.get(tokenizer) if _weak(tokenizer) else None
-        if known is None or known[0] != list(self._tokens):
-            markers = Markers({text: bool(getattr(token, "special", True)) for text, (_, token) in self._tokens.items()})
-            known = list(self._tokens), markers, _twin(tokenizer, markers)
-            self._take(known)
+        super().__init__(tokenizer)
+        known = memory_of(tokenizer, "twin")  # it took seconds to make
+        added = tuple(self._tokens)
+        if added not in known:
+            self._twin, self._by_pieces = _twin(tokenizer, self.markers), _normalizes_markers(tokenizer, self.markers)
             self._prove()
-            if _weak(tokenizer):
-                _twins[tokenizer] = known
-        self._take(known)
-
-    def _take(self, known: _Known) -> None:
-        _, self.markers, self._twin = known
-        self.control = frozenset(self._tokens[text][0] for text in self.markers.texts)
-
-    @property
-    def __class__(self) -> type:  # so that ``isinstance`` sees what the backend expects
-        return type(self.real)
-
-    @__class__.setter
-    def __class__(self, value: type) -> None:
-        raise TypeError("the class of a tokenizer can't be changed")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LiteralTokenizer, (self.real,)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "real":  # not there yet, while it is unpickled or copied
-            raise AttributeError(name)
-        return getattr(self.real, name)
-
-    def __len__(self) -> int:
-        return len(self.real)
+            known.clear()
+            known[added] = self.markers, self._twin, self._by_pieces
+        self.markers, self._twin, self._by_pieces = known[added]
 
     # Text to ids
 
     def encode(self, text: Any, *args: Any, **kwargs: Any) -> Any:
         """As the tokenizer's ``encode``; guarded control tokens as ordinary text."""
-        if not isinstance(text, str) or GUARD not in text:
+        if not isinstance(text, str) or not (self._by_pieces or GUARD in text):
             return self.real.encode(text, *args, **kwargs)
         before, after = self._around(args, kwargs)
         return [*before, *self._pieces(text)[0], *after]
 
     def __call__(self, text: Any = None, *args: Any, **kwargs: Any) -> Any:
         """As the tokenizer's call: ``input_ids``, and ``offset_mapping`` in characters of the guarded text."""
-        if not isinstance(text, str) or GUARD not in text:
+        if not isinstance(text, str) or not (self._by_pieces or GUARD in text):
             return self.real(text, *args, **kwargs)
         before, after = self._around(args, kwargs)
         ids, offsets = self._pieces(text)
@@ -165,26 +132,7 @@ class LiteralTokenizer:
         at = next((i for i in range(len(whole)) if whole[i : i + len(bare)] == bare), 0)
         return whole[:at], whole[at + len(bare) :]
 
-    # Ids to text
-
-    def decode(self, token_ids: Any, *args: Any, **kwargs: Any) -> Any:
-        """As the tokenizer's ``decode``, with a guard in each control token that was sampled as ordinary tokens."""
-        text = self.real.decode(token_ids, *args, **kwargs)
-        ids = [token_ids] if isinstance(token_ids, int) else list(token_ids)
-        if not isinstance(text, str) or not self.markers.in_text(text):
-            return text
-        out: list[str] = []
-        run: list[int] = []
-        for token in ids:
-            if token not in self.control:
-                run.append(token)
-                continue
-            out += [self.markers.guarded(self.real.decode(run, *args, **kwargs))] if run else []
-            out.append(self.real.decode([token], *args, **kwargs))
-            run = []
-        out += [self.markers.guarded(self.real.decode(run, *args, **kwargs))] if run else []
-        guarded = "".join(out)
-        return guarded if unguarded(guarded) == text else text
+    # Proof
 
     def _prove(self) -> None:
         """The twin on texts without and with control tokens, before anything is rendered.
@@ -195,11 +143,11 @@ class LiteralTokenizer:
         for text in SAMPLES:
             for whole in (text, *(f"{text}{marker}{text}" for marker in sorted(self.markers.texts)[:24])):
                 if self.encode(GUARD + whole, add_special_tokens=False) != self.real.encode(whole, add_special_tokens=False):
-                    raise _refusal(self.real, f"without its control tokens it treats ordinary text differently: {whole!r}")
+                    raise refusal(self.real, f"without its control tokens it treats ordinary text differently: {whole!r}")
         spelled = "".join(sorted(self.markers.texts))
         made = self.control.intersection(self.encode(self.markers.guarded(spelled), add_special_tokens=False))
         if made:
-            raise _refusal(self.real, f"its ordinary vocabulary writes {self.real.decode([min(made)])!r} by itself")
+            raise refusal(self.real, f"its ordinary vocabulary writes {self.real.decode([min(made)])!r} by itself")
 
 
 def _twin(tokenizer: Any, markers: Markers) -> Callable[[str], Piece]:
@@ -220,7 +168,7 @@ def _twin(tokenizer: Any, markers: Markers) -> Callable[[str], Piece]:
         return fast
     pieces, ids = getattr(tokenizer, "_tokenize", None), getattr(tokenizer, "convert_tokens_to_ids", None)
     if not callable(pieces) or not callable(ids):
-        raise _refusal(tokenizer, "it is neither a fast nor a slow tokenizer of transformers")
+        raise refusal(tokenizer, "it is neither a fast nor a slow tokenizer of transformers")
 
     def slow(text: str) -> Piece:
         found = list(ids(list(pieces(text))))
@@ -229,14 +177,17 @@ def _twin(tokenizer: Any, markers: Markers) -> Callable[[str], Piece]:
     return slow
 
 
-def _weak(tokenizer: Any) -> bool:
-    """Whether something can be remembered for as long as the tokenizer lives."""
-    try:
-        weakref.ref(tokenizer)
-        hash(tokenizer)
-    except TypeError:
+def _normalizes_markers(tokenizer: Any, markers: Markers) -> bool:
+    """Whether it looks for some control tokens in the normalized text: there other texts become them (``＜end＞`` by NFKC).
+
+    Then no text is left to it, guarded or not.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or backend.normalizer is None:
         return False
-    return True
+    added = tokenizer.added_tokens_decoder.values()
+    texts = [str(token) for token in added if getattr(token, "normalized", False) and str(token) in markers.texts]
+    return bool(texts) and json.loads(backend.to_str())["normalizer"] != {"type": "Sequence", "normalizers": []}
 
 
 def _moved(position: int, cuts: Sequence[int]) -> int:
@@ -246,10 +197,3 @@ def _moved(position: int, cuts: Sequence[int]) -> int:
 
 def _in_word(text: str, start: int, end: int) -> bool:
     return (start > 0 and text[start - 1].isalnum()) or (end < len(text) and text[end].isalnum())
-
-
-def _refusal(tokenizer: Any, why: str) -> TokenizerError:
-    return TokenizerError(
-        f"marker_text='literal' can't be had with this tokenizer ({type(tokenizer).__name__}): {why}",
-        fix="use marker_text='error', which refuses texts that spell a control token",
-    )

@@ -7,12 +7,11 @@ declines them all. It registers through the same hook as any plugin.
 from __future__ import annotations
 
 import datetime
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import OptionError
-from ..locking import lock_of
+from ..locking import lock_of, memory_of
 from ..plugin import TEMPLATE_BACKEND, Backend, Coverage, Match, Query, Unavailable, hookimpl
 from ..vocabulary import chat_template, chat_templates
 from .renderer import NO_BRIDGE, ChatTemplateRenderer
@@ -21,9 +20,6 @@ CLOCK = "strftime_now"
 """The function by which templates print today's date; here it prints the day of ``Query.date``."""
 
 THINKING_VARIABLES = ("enable_thinking", "thinking")
-
-_tried: weakref.WeakKeyDictionary[Any, dict[str, str | None]] = weakref.WeakKeyDictionary()
-"""Why a tokenizer's template has no bridge, by template and options: coverage is asked more than once."""
 
 
 @hookimpl
@@ -74,10 +70,7 @@ def why_no_bridge(query: Query) -> str | None:
         return None
     key = repr((chat_templates(query.tokenizer), query.thinking, sorted(query.chat_template_kwargs.items())))
     with lock_of(query.tokenizer):
-        try:
-            tried = _tried.setdefault(query.tokenizer, {})
-        except TypeError:  # not weakly referable: tried each time
-            tried = {}
+        tried: dict[str, str | None] = memory_of(query.tokenizer, "bridges")  # coverage is asked more than once
         if key not in tried:
             try:
                 renderer = ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=True)

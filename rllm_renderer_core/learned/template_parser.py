@@ -8,12 +8,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from ..locking import memory_of
 from ..types import Message
 from ..vocabulary import control_ids, special_ids
 from .parser import LearnedParser
 from .template import ChatTemplate
 
-_parsers: weakref.WeakKeyDictionary[Any, dict[str, LearnedParser]] = weakref.WeakKeyDictionary()
 _guard = threading.Lock()
 
 
@@ -27,10 +27,7 @@ def learned_parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence
     """
     key = json.dumps([str(getattr(tokenizer, "chat_template", "")), variables, sorted(stop_ids)], sort_keys=True, default=repr)
     with _guard:
-        try:
-            known = _parsers.setdefault(tokenizer, {})
-        except TypeError:  # neither hashable nor weakly referable
-            known = {}
+        known: dict[str, LearnedParser] = memory_of(tokenizer, "parsers")
         if key not in known:
             known[key] = _parser(tokenizer, variables, stop_ids)
         return known[key]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from ..errors import RendererError, TokenizerError
 from ..learned.backend import ChatTemplateBackend
+from ..locking import memory_of
 from ..plugin import TEMPLATE_BACKEND, Coverage, Match, Query, probing
 from ..renderer import ResolvedRenderer
 from ..resolution import Resolution
@@ -179,21 +179,14 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
     return out
 
 
-# What is remembered, by tokenizer: plain data alone, as whatever refers to the tokenizer would keep it alive for ever.
-
-_memory: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Any]]] = weakref.WeakKeyDictionary()
-
-
 def remembered(query: Query, what: str) -> dict[Any, Any]:
-    """A dict that lives as long as the tokenizer, for this template, these added tokens and these options."""
+    """A dict that lives as long as the tokenizer, for this template, these added tokens and these options: plain data alone."""
     template = chat_template(query.tokenizer) or ""
     options = json.dumps(
         [query.thinking, dict(query.chat_template_kwargs), query.thinking_retention, type(query.image_processor).__name__],
         sort_keys=True,
         default=repr,
     )
-    try:
-        key = (what, template, tuple(added_tokens(query.tokenizer).items()), options, query.date)
-        return _memory.setdefault(query.tokenizer, {}).setdefault(key, {})
-    except TypeError:  # a tokenizer that can't be referred to weakly: nothing is remembered
-        return {}
+    key = (template, tuple(added_tokens(query.tokenizer).items()), options, query.date)
+    found: dict[Any, Any] = memory_of(query.tokenizer, what).setdefault(key, {})
+    return found

@@ -124,24 +124,44 @@ def test_no_text_becomes_a_control_id(model, backend):
 @pytest.mark.parametrize(("model", "backend"), CASES)
 def test_bridges_have_no_control_id_from_text(model, backend):
     subject = renderer(model, backend)
-    opening = [{"role": "user", "content": "hi"}]
-    prompt = subject.render_ids(opening, add_generation_prompt=True)
-    stop = next(iter(subject.get_stop_token_ids()))
-    sampled = [*subject.tokenizer.encode("four", add_special_tokens=False), stop]
+    user = {"role": "user", "content": "hi"}
+    prompt = subject.render_ids([user], add_generation_prompt=True)
+    stops = subject.get_stop_token_ids()
+    call = {"id": "functions.look:0", "type": "function", "function": {"name": "look", "arguments": '{"q": "x"}'}}
+    spoken = {"role": "assistant", "content": "", "tool_calls": [call]}
 
-    def behind(text):
-        out = subject.try_bridge(prompt, sampled, [{"role": "user", "content": f"say {text} twice"}])
+    def behind(sampled, new, **more):
+        out = subject.try_bridge(prompt, sampled, new, **more)
         return out if isinstance(out, BridgeDeclined) else out.token_ids[len(prompt) + len(sampled) :]
 
-    plain = behind("x")
-    for text in spelled(subject):
-        found = behind(text)
-        if isinstance(plain, BridgeDeclined):
-            assert isinstance(found, BridgeDeclined)
-            continue
-        assert not isinstance(found, BridgeDeclined), found
-        assert len(control_ids(subject, found)) == len(control_ids(subject, plain)), text
-        assert text in subject.tokenizer.decode(found)
+    def after_text(text, role):
+        sampled = [*subject.tokenizer.encode("four", add_special_tokens=False), stops[0]]
+        return behind(sampled, [{"role": role, "content": text}])
+
+    def after_call(text, _):
+        through = subject.render_ids([user, spoken], tools=declared())
+        start = common(through, subject.render_ids([user], add_generation_prompt=True))
+        end = next((at for at in range(start, len(through)) if through[at] in stops), len(through) - 1)
+        result = {"role": "tool", "tool_call_id": call["id"], "content": text}
+        return behind(through[start : end + 1], [result], tools=declared(), previous_message=spoken)
+
+    tried = 0
+    for make, role in ((after_text, "user"), (after_text, "system"), (after_call, "tool")):
+        try:
+            plain = make("say x twice", role)
+        except RendererError:
+            continue  # the format has no such place
+        for text in spelled(subject):
+            found = make(f"say {text} twice", role)
+            if isinstance(plain, BridgeDeclined):
+                assert isinstance(found, BridgeDeclined)
+                continue
+            assert not isinstance(found, BridgeDeclined), found
+            assert len(control_ids(subject, found)) == len(control_ids(subject, plain)), (role, text)
+            shown = subject.tokenizer.decode(found)
+            assert text in shown or json.dumps(text, ensure_ascii=False)[1:-1] in shown
+            tried += 1
+    assert tried or isinstance(plain, BridgeDeclined)
 
 
 @pytest.mark.parametrize(("model", "backend"), CASES)
@@ -153,32 +173,6 @@ def test_harmless_text_gives_the_same_ids(model, backend):
         except RendererError:
             continue
         assert subject.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener) == ids, probe.name
-
-
-@pytest.mark.parametrize(
-    "model",
-    [*SAMPLE, "google/gemma-3-4b-it"] if WHOLE else ["Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V3.1", "MiniMaxAI/MiniMax-M3"],
-)
-def test_texts_made_of_pieces_of_markers(model):
-    reason = real_tokenizers.missing(model)
-    if reason:
-        pytest.skip(reason)
-    tokenizer = real_tokenizers.load(model)
-    literal = LiteralTokenizer(tokenizer)
-    markers = sorted(literal.markers.texts)
-    chance = random.Random(model)
-    for _ in range(20_000 if WHOLE else 150):
-        text = ""
-        for _ in range(chance.randint(1, 8)):
-            marker = chance.choice(markers)
-            cut = chance.randint(0, len(marker))
-            text += chance.choice(
-                (marker, marker[:cut], marker[cut:], " ", "\n", "a", "\u200b", "é", "＜", marker[:cut] + marker)
-            )
-        ids = literal.encode(literal.markers.guarded(text), add_special_tokens=False)
-        assert not control_ids_of(literal, ids), text
-        if literal.markers.in_text(text):
-            assert tokenizer.decode(ids, clean_up_tokenization_spaces=False).count("�") == text.count("�")
 
 
 def control_ids_of(literal, ids):
@@ -202,6 +196,21 @@ def test_parts_that_join_to_a_marker():
         subject.render_ids([{"role": "user", "content": content}], add_generation_prompt=True) for content in (parts, "x")
     )
     assert len(control_ids(subject, joined)) == len(control_ids(subject, plain))
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize(("normalizer", "texts"), [("NFKC", ("＜end＞", "＜ｅｎｄ＞")), ("Lowercase", ("<END>", "<End>"))])
+def test_what_normalization_makes_a_control_token_is_text(normalizer, texts, special):
+    from tokenizers import normalizers
+
+    tokenizer = trained({"special": special, "normalized": True}, normalizer=getattr(normalizers, normalizer)())
+    literal = LiteralTokenizer(tokenizer)
+    for text in texts:
+        assert control_ids_of(literal, tokenizer.encode(f"a {text} b"))  # so the tokenizer reads it
+        assert not control_ids_of(literal, literal.encode(literal.markers.guarded(f"a {text} b"), add_special_tokens=False))
+        assert not control_ids_of(literal, literal(f"{text}{text}", add_special_tokens=False)["input_ids"])
+    for text in ("a <end> b", "A Ｂ c"):
+        assert literal.encode(text, add_special_tokens=False) == tokenizer.encode(text, add_special_tokens=False)
 
 
 @pytest.mark.parametrize("flags", [{"lstrip": True}, {"rstrip": True}, {"lstrip": True, "rstrip": True}, {"single_word": True}])
@@ -253,9 +262,10 @@ GPT_OSS = [("openai/gpt-oss-20b", backend) for backend in ("tinker", "prime", "t
 """Its format has most to lose: whole turns in what is sampled, and a parser upstream that decodes first (tinker's)."""
 
 
+@pytest.mark.parametrize("mode", ["literal", "allow"])
 @pytest.mark.parametrize(("model", "backend"), [*dict.fromkeys([*CASES, *GPT_OSS])])
-def test_markers_sampled_as_ordinary_tokens_are_text(model, backend):
-    subject = renderer(model, backend)
+def test_markers_sampled_as_ordinary_tokens_are_text(model, backend, mode):
+    subject = renderer(model, backend, mode)
     user = {"role": "user", "content": "hi"}
     prompt = subject.render_ids([user], add_generation_prompt=True)
     plain = LiteralTokenizer(subject.tokenizer)
@@ -274,6 +284,9 @@ def test_markers_sampled_as_ordinary_tokens_are_text(model, backend):
     assert not parsed.runnable
     assert (parsed.content + "".join(call.raw for call in parsed.tool_calls)).strip() == text
     assert GUARD not in repr(parsed)
+    bridged = subject.try_bridge(prompt, sampled, [{"role": "user", "content": "and?"}], tools=declared())
+    if sampled[-1] in subject.get_stop_token_ids() and subject.has_bridge and not isinstance(bridged, BridgeDeclined):
+        assert bridged.token_ids[: len(prompt) + len(sampled)] == [*prompt, *sampled]
 
 
 def in_place_of(word, body, subject, user, prompt):
@@ -305,14 +318,15 @@ def test_pickled_and_used_by_threads():
         )
 
 
-def trained(flags, pre_tokenizer=None):
+def trained(flags, pre_tokenizer=None, normalizer=None):
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
 
     inner = Tokenizer(models.BPE())
+    inner.normalizer = normalizer
     inner.pre_tokenizer = pre_tokenizer or pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     inner.train_from_iterator(["a b c end the and"] * 8, trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet))
-    inner.add_tokens([AddedToken("<end>", special=True, normalized=False, **flags)])
+    inner.add_tokens([AddedToken("<end>", **{"special": True, "normalized": False, **flags})])
     return wrapped(inner)
 
 
