@@ -9,13 +9,16 @@ none of these was lost, or changed; what of reasoning and content is left over a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from ..types import ParsedResponse
 from .decoding import Atom
 
 _TAG = re.compile(r"</?[\w:|]{2,}>")
 _PART = re.compile(r"\s*\n\s*|(?<=>)|(?=<)")
+_EDGES = frozenset("</>")
+"""What of a tag is left where its name is a control token."""
 _STATES = 256
 """More ways to read a completion than this are given up."""
 
@@ -24,7 +27,7 @@ class Unaccounted(Exception):
     """Why a completion isn't accounted for."""
 
 
-def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str], stop: int | None = None) -> None:
+def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: frozenset[str], stop: int | None = None) -> None:
     """Check a parsed completion against its text.
 
     Args:
@@ -41,9 +44,7 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str],
     for number, (start, _) in enumerate(spans):
         if start < 0:
             raise Unaccounted(f"the raw text of call {number} isn't in the completion behind that of the call before it")
-    words = [each.strip() for each in frame if each.strip()]
-    parts = frozenset(part for word in words for part in frame_parts(word) if any(map(str.isalnum, part)))
-    tags = [each for each in words if _TAG.fullmatch(each)]
+    words, parts, tags = _words(frame)
     goal = (parsed.reasoning_content or "", parsed.content)
     states = {(0, 0)}
     pieces = _outside(atoms, spans, tags, len(text) if stop is None else stop)
@@ -64,6 +65,16 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: Iterable[str],
         raise Unaccounted("the reasoning or the content has text that wasn't sampled there, or has it twice")
 
 
+@lru_cache(64)
+def _words(frame: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str], tuple[str, ...]]:
+    """Of a format's frame its words, the parts of these that say something, and the words that are tags."""
+    words = tuple(each.strip() for each in frame if each.strip())
+    parts = frozenset(
+        part for word in words for part in frame_parts(word) if set(part) <= _EDGES or any(map(str.isalnum, part))
+    )
+    return words, parts, tuple(each for each in words if _TAG.fullmatch(each))
+
+
 def raw_spans(text: str, raws: Sequence[str]) -> list[tuple[int, int]]:
     """Where the raw texts stand, each behind the one before it; (-1, -1) where one doesn't, or is empty."""
     out = []
@@ -82,13 +93,18 @@ def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequ
     """What of the atoms is outside of the spans; text before the stop cut at tags that the format writes as ordinary text."""
     pieces: list[Atom] = []
     split = re.compile("|".join(map(re.escape, tags))) if tags else None
+    first = 0
     for atom in atoms:
-        at = atom.start
-        for start, end in [*spans, (atom.end, atom.end)]:
-            upto = min(max(start, at), atom.end)
+        at, ending = atom.start, atom.end
+        while first < len(spans) and spans[first][1] <= at:
+            first += 1
+        following = first
+        while at < ending:
+            start, end = spans[following] if following < len(spans) else (ending, ending)
+            upto = min(max(start, at), ending)
             if upto > at:
                 pieces += _cut(atom.text[at - atom.start : upto - atom.start], atom.control, at, split if at < stop else None)
-            at = max(at, upto, min(end, atom.end) if start < atom.end else at)
+            at, following = max(upto, min(end, ending)), following + 1
     return pieces
 
 

@@ -136,14 +136,14 @@ class ParseCheck:
 
     def _spelled(self, call: ToolCall, span: tuple[int, int], atoms: Sequence[Atom]) -> bool:
         """Whether ordinary ids of a call spell a control token that its name and arguments don't have: read as that token."""
-        said = call.name + call["function"]["arguments"] + json.dumps(call.arguments, ensure_ascii=False)
+        marks: set[str] = set()
         for atom in atoms:
-            if atom.control or atom.end <= span[0] or atom.start >= span[1]:
-                continue
-            text = atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]
-            if any(mark not in said for mark in set(self._control_texts.findall(text))):
-                return True
-        return False
+            if not atom.control and atom.start < span[1] and atom.end > span[0]:
+                marks.update(self._control_texts.findall(atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]))
+        if not marks:
+            return False
+        said = call.name + call["function"]["arguments"] + json.dumps(call.arguments, ensure_ascii=False)
+        return any(mark not in said for mark in marks)
 
     def _lossy(self, out: ParsedResponse, reason: str, *, every: bool = False) -> ParsedResponse:
         calls = (
@@ -165,8 +165,15 @@ class ParseCheck:
     @cached_property
     def _control_texts(self) -> re.Pattern[str]:
         """Finds the text of a control token."""
-        texts = {text for token in self._control if len(text := self._decoder.text([token]).strip()) > 2}
-        return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or r"(?!)")
+        starts: dict[str, set[str]] = {}  # a thousand of them may start alike: each start is tried once
+        for text in (self._decoder.text([token]).strip() for token in self._control):
+            if len(text) > 2:
+                starts.setdefault(text[:3], set()).add(text[3:])
+        groups = (
+            re.escape(start) + f"(?:{'|'.join(map(re.escape, sorted(rests, key=len, reverse=True)))})"
+            for start, rests in starts.items()
+        )
+        return re.compile("|".join(groups) or r"(?!)")
 
     @cached_property
     def _decoder(self) -> Decoder:
@@ -190,11 +197,11 @@ class ParseCheck:
         return [Atom(atom.text[: max(0, end - atom.start)], atom.control, atom.start) for atom in atoms if atom.start < end]
 
     def _frame_beside(self, out: ParsedResponse) -> frozenset[str]:
-        """What the format writes beside the parts of a completion: nothing that a call's own text has."""
+        """What the format writes beside the parts of a completion: no word that a call's own text has."""
         if not out.tool_calls:  # one that is cut off may have ended in front of its first call
             return self._frame | self._call_frame if out.termination is Termination.TRUNCATED else self._frame
         raws = [call.raw for call in out.tool_calls]
-        beside = (part for word in self._call_frame for part in frame_parts(word) if not any(part in raw for raw in raws))
+        beside = (part for part in self._call_parts if not (_is_word(part) and any(part in raw for raw in raws)))
         return self._frame.union(beside)
 
     @cached_property
@@ -208,6 +215,10 @@ class ParseCheck:
         call = {"id": "call00000", "type": "function", "function": {"name": "zulu", "arguments": '{"yankee": "xray"}'}}
         return self._words({"role": "assistant", "content": "", "reasoning_content": "alpha", "tool_calls": [call]})
 
+    @cached_property
+    def _call_parts(self) -> frozenset[str]:
+        return frozenset(part for word in self._call_frame for part in frame_parts(word))
+
     def _words(self, turn: dict[str, Any]) -> frozenset[str]:
         try:
             shown = self._decoder.atoms(self._render_ids([dict(QUESTION), turn]))
@@ -215,6 +226,10 @@ class ParseCheck:
             return frozenset()
         start = "".join(atom.text for atom in shown).rfind("ping") + 4
         return frozenset(part for atom in shown if atom.end > start for part in _plain_parts(atom, start))
+
+
+def _is_word(part: str) -> bool:
+    return any(map(str.isalnum, part))
 
 
 def _plain_parts(atom: Atom, start: int) -> list[str]:

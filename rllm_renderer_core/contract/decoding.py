@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def without_cleanup(tokenizer: Any) -> Any:
@@ -21,8 +20,10 @@ def without_cleanup(tokenizer: Any) -> Any:
     return plain
 
 
-@dataclass(frozen=True)
-class Atom:
+_SHORT, _KEPT = 8, 4096
+
+
+class Atom(NamedTuple):
     """A piece of a text: a control token, or a run of ordinary ids."""
 
     text: str
@@ -44,7 +45,7 @@ class Decoder:
 
     def __init__(self, tokenizer: Any, control: Collection[int]) -> None:
         self._tokenizer, self._control = tokenizer, control
-        self._texts: dict[int, str] = {}
+        self._texts: dict[tuple[int, ...], str] = {}
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of ids, control tokens spelled out.
@@ -71,13 +72,20 @@ class Decoder:
 
         for index, token in enumerate(ids):
             if token in self._control:
-                add(self.text(ids[run:index]), False)
-                add(self._control_text(token), True)
+                add(self._kept(ids[run:index]), False)
+                add(self._kept((token,)), True)
                 run = index + 1
-        add(self.text(ids[run:]), False)
+        add(self._kept(ids[run:]), False)
         return out
 
-    def _control_text(self, token: int) -> str:
-        if token not in self._texts:
-            self._texts[token] = self.text([token])
-        return self._texts[token]
+    def _kept(self, ids: Sequence[int]) -> str:
+        """The text of ids. That of a few is kept: the words of a format, which stand between its control tokens."""
+        if len(ids) > _SHORT:
+            return self.text(ids)
+        key = tuple(ids)
+        text = self._texts.get(key)
+        if text is None:
+            if len(self._texts) >= _KEPT:
+                self._texts.clear()
+            text = self._texts[key] = self.text(ids)
+        return text

@@ -21,6 +21,7 @@ from .argument_texts import stands, swallows, texts_in
 from .arguments import json_value
 from .canonical import canonical
 from .decoding import Atom
+from .written_calls import WrittenCalls
 
 Render = Callable[[list[dict[str, Any]]], str]
 """Messages to the text of their prompt, control tokens spelled out."""
@@ -41,6 +42,13 @@ class Rewriter:
 
     def __init__(self, render: Render, written_calls: Callable[[Sequence[ToolCall]], str] | None = None) -> None:
         self._render, self._written_calls = render, written_calls
+        self._known = WrittenCalls(self._write)
+
+    def _write(self, calls: Sequence[ToolCall]) -> str | None:
+        try:
+            return self._render([QUESTION, _turn(calls)]) if self._written_calls is None else self._written_calls(calls)
+        except Exception:  # a format without calls upstream, or a name or value that it refuses
+            return None
 
     def faults(self, calls: Sequence[ToolCall], atoms: Sequence[Atom] = ()) -> list[str | None]:
         """For each call why it isn't what its raw text says, or ``None``: it is.
@@ -57,23 +65,24 @@ class Rewriter:
     def _faults(self, calls: Sequence[ToolCall], atoms: Sequence[Atom]) -> list[str | None]:
         @cache  # only calls whose own text doesn't show it need a render, and all of them one
         def written() -> str | None:
-            try:
-                if self._written_calls is not None:
-                    return self._written_calls(calls)
-                return self._render([QUESTION, _turn(calls)])
-            except Exception:  # a format without calls upstream, or a name or value that it refuses
-                return None
+            return self._write(calls)
 
-        return [fault(call, written, atoms) for call in calls]
+        return [fault(call, written, atoms, self._known) for call in calls]
 
 
-def fault(call: ToolCall, again: str | Callable[[], str | None] | None, atoms: Sequence[Atom] = ()) -> str | None:
+def fault(
+    call: ToolCall,
+    again: str | Callable[[], str | None] | None,
+    atoms: Sequence[Atom] = (),
+    known: WrittenCalls | None = None,
+) -> str | None:
     """Why a call isn't what its raw text says, or ``None``.
 
     Args:
         call: One whose status is OK.
         again: A text that has it, written again, or what gives one; ``None`` where the backend can't write calls.
         atoms: The completion.
+        known: How calls of this shape are written, where it is known already.
     """
     arguments = call["function"]["arguments"]
     try:
@@ -85,7 +94,7 @@ def fault(call: ToolCall, again: str | Callable[[], str | None] | None, atoms: S
     header = _header(call, arguments)
     if header is not None and len(header) <= _LONGEST_HEADER and _HEADER.fullmatch(header):
         return None  # the very text of the arguments, behind the name and what can't be a value
-    if _is_json_call(call, values):
+    if _is_json_call(call, values) or (known is not None and known.same(call, values)):
         return None
     written = again() if callable(again) else again
     if written is None:

@@ -157,7 +157,7 @@ class LearnedParser:
             return self._as_text(ids, token_ids)
         form = learned.format
         text = ids.show(token_ids)
-        opened = form.prompt_opens if prompt_ids is None else form.opened_by(ids.show(prompt_ids[-PROMPT_IDS:]))
+        opened = form.prompt_opens if prompt_ids is None else form.opened_by(_end(ids, prompt_ids[-PROMPT_IDS:], form.opener))
         turn = form.parse(text, opened, tools, ids.special_in(text))
         return ParsedResponse(
             content=ids.plain(turn.content),
@@ -185,6 +185,15 @@ class LearnedParser:
                 return learn(self._render, self._ids, self._stop_ids)
         except Declined as declined:
             return str(declined)
+
+
+def _end(ids: IdText, prompt_ids: Sequence[int], opener: str) -> str:
+    """The text of a prompt from the last opener of a turn on; all of it where there is none."""
+    first = ids.id_of(opener[0]) if opener else None
+    for at in range(len(prompt_ids) - 1, -1, -1):
+        if prompt_ids[at] == first and (text := ids.show(prompt_ids[at:])).startswith(opener):
+            return text
+    return ids.show(prompt_ids)
 
 
 def _tool_call(ids: IdText, attempt: Attempt) -> ToolCall:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rllm_renderer_core import ToolCall
-from rllm_renderer_core.contract.rewriting import fault, located
+from rllm_renderer_core.contract.rewriting import Rewriter, fault, located
 
 OPEN, CLOSE = "<tool_call>\n<function=rm>\n", "</function>\n</tool_call>"
 
@@ -53,3 +55,52 @@ def test_a_call_without_a_raw_text_is_found():
     found = located(text, [ToolCall("add", '{"a": 1}'), ToolCall("mul", '{"b": {"c": 2}}')])
     assert [call.raw for call in found] == ['add[ARGS]{"a": 1}', 'mul[ARGS]{"b": {"c": 2}}']
     assert located(text, [ToolCall("rm", {"q": "/"})])[0].raw == ""
+
+
+def toy_render(messages):
+    """Writes parameters between tags; counts how often in ``renders``."""
+    toy_render.renders += 1
+    called = [call["function"] for call in messages[1]["tool_calls"]]
+    return "<user>ping</user>" + "\n".join(
+        f"<tool_call>\n<function={each['name']}>\n"
+        + "".join(parameter(k, v if isinstance(v, str) else json.dumps(v)) for k, v in json.loads(each["arguments"]).items())
+        + CLOSE
+        for each in called
+    )
+
+
+@pytest.fixture
+def rewriter():
+    toy_render.renders = 0
+    return Rewriter(toy_render)
+
+
+def sampled(*pairs):
+    return OPEN + "".join(parameter(key, value) for key, value in pairs) + CLOSE
+
+
+def test_a_shape_that_is_known_needs_no_render(rewriter):
+    for path, n in (("a", 1), ("it's {\n b", 2), ("c", 30), ("d, e", -4)):
+        call = ToolCall("rm", {"path": path, "n": n}, raw=sampled(("path", path), ("n", n)))
+        assert rewriter.faults([call]) == [None]
+    assert toy_render.renders == 3  # the first call; the shape; whether quotes and lines are written as they are
+    other = ToolCall("mv", {"path": "x", "n": 5}, raw=sampled(("path", "x"), ("n", 5)).replace("=rm", "=mv"))
+    assert rewriter.faults([other, other]) == [None, None] and toy_render.renders == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "raw"),
+    [
+        ({"path": "b", "n": 1}, sampled(("path", "a"), ("n", "1"))),
+        ({"path": "a", "n": 1}, sampled(("path", "a"), ("n", "2"))),
+        ({"path": "a", "n": 1}, sampled(("path", "a"), ("n", "1"), ("n", "1"))),
+        ({"path": "a", "n": 1}, sampled(("path", " a"), ("n", "1"))),
+        ({"path": "a", "n": 1}, sampled(("path", "a"), ("n", "1")).replace("=rm", "=mv")),
+        ({"path": "a\n<parameter=i>\n1", "n": 1}, sampled(("path", "a\n<parameter=i>\n1"), ("n", "1"))),
+    ],
+    ids=["another text", "another number", "one twice", "trimmed", "another name", "swallowed the next"],
+)
+def test_what_is_a_fault_is_one_where_the_shape_is_known(rewriter, arguments, raw):
+    sound = ToolCall("rm", {"path": "a", "n": 1}, raw=sampled(("path", "a"), ("n", "1")))
+    assert [rewriter.faults([sound]) for _ in range(3)] == [[None]] * 3
+    assert rewriter.faults([ToolCall("rm", arguments, raw=raw)])[0]

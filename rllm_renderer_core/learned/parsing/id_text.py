@@ -11,13 +11,14 @@ CONTROL = re.compile(r"[\ud800-\udfff]")
 """A control id in such text. No decoded text has lone surrogates, so nothing that a model spells equals one."""
 _FIRST, _COUNT = 0xD800, 0x800
 _UNREADABLE = "\ufffd"
+_SHORT, _KEPT = 8, 4096
 
 
 class IdText:
     """Ids to text and back to plain text: each control id is one lone surrogate, the ids between are decoded.
 
     A run of ids is decoded behind the control id before it, so that SentencePiece decoders, which strip a text's first space,
-    strip none.
+    strip none. The texts of short runs are kept: they are the words of a format, which stand between its control ids.
 
     Args:
         decode: Ids to text, with control tokens, without cleaning up spaces.
@@ -31,21 +32,23 @@ class IdText:
         self.special = frozenset(special_ids)
         self._codes: dict[int, str] = {}
         self._texts: dict[str, str] = {}
-        self._runs: dict[tuple[int | None, tuple[int, ...]], str] | None = None
+        self._runs: dict[tuple[int | None, tuple[int, ...]], str] = {}
+        self._remembers = False
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
-        """While probes are rendered, which have most of their text in common, a run is decoded once."""
-        self._runs = {}
+        """While probes are rendered, which have most of their text in common, every run is decoded once."""
+        self._remembers = True
         try:
             yield
         finally:
-            self._runs = None
+            self._remembers = False
+            self._runs.clear()
 
     def fork(self) -> IdText:
         """A copy that may meet further control ids without changing this one."""
         out = IdText(self._decode, self.control, self.special)
-        out._codes, out._texts = dict(self._codes), dict(self._texts)
+        out._codes, out._texts, out._runs = dict(self._codes), dict(self._texts), self._runs
         return out
 
     def show(self, ids: Sequence[int]) -> str:
@@ -100,12 +103,16 @@ class IdText:
     def _run(self, before: int | None, ids: list[int]) -> str:
         if not ids:
             return ""
-        if self._runs is None:
+        if len(ids) > _SHORT and not self._remembers:
             return self._decoded_behind(before, ids)
         key = before, tuple(ids)
-        if key not in self._runs:
-            self._runs[key] = self._decoded_behind(before, ids)
-        return self._runs[key]
+        text = self._runs.get(key)
+        if text is None:
+            text = self._decoded_behind(before, ids)
+            if len(self._runs) >= _KEPT and not self._remembers:
+                self._runs.clear()
+            self._runs[key] = text
+        return text
 
     def _decoded_behind(self, before: int | None, ids: list[int]) -> str:
         if before is not None:
