@@ -122,6 +122,8 @@ class Backend:
             Any other that the user sets is refused by the core with an ``OptionError``.
         spellings: Which of rLLM's spellings address it: ``renderer_family``, ``renderer_name``.
         upstream: Distributions that it wraps; their versions are part of a ``Resolution``.
+        sources: The package that has the renderers of a distribution in ``upstream``, dotted, where that isn't the
+            distribution's name with underscores: a digest of its files is part of a ``Resolution`` too.
         own_vocabulary: Names of renderers that make control ids of message text with a vocabulary of their own, not with
             ``query.tokenizer``; ``"*"`` for all. ``marker_text="literal"`` is refused for them. For information, as
             ``resolve`` finds out by itself.
@@ -132,6 +134,7 @@ class Backend:
     options: ClassVar[frozenset[str]] = frozenset()
     spellings: ClassVar[frozenset[str]] = frozenset()
     upstream: ClassVar[tuple[str, ...]] = ()
+    sources: ClassVar[Mapping[str, str]] = {}
     own_vocabulary: ClassVar[frozenset[str]] = frozenset()
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:

@@ -103,8 +103,14 @@ class ResolvedRenderer(BridgeMethods):
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        backend, query, *more = self._made_of
-        return _restore, (backend, replace(query, tokenizer=packed(query.tokenizer)), *more)
+        backend, query, coverage, _, *more = self._made_of
+        return _restore, (backend, replace(query, tokenizer=packed(query.tokenizer)), coverage, self.resolution, *more)
+
+    def proof(self) -> Resolution:
+        """The resolution with a digest of what this renderer writes: a pin that other sources fulfil if they write the same."""
+        from .parity.written import written_digest
+
+        return replace(self.resolution, written=written_digest(self))
 
     def with_marker_text(self, marker_text: str) -> ResolvedRenderer:
         """The same renderer with another choice of ``marker_text``.

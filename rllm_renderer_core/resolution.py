@@ -14,7 +14,7 @@ SCHEMA = 1
 """Version of the JSON form."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Resolution:
     """Which renderer serves a model, and everything that its ids depend on.
 
@@ -32,6 +32,9 @@ class Resolution:
         upstream: Versions of the wrapped distributions.
         reason: Why this backend won.
         hints: What would serve better, with the fix: plugins not installed, broken or unable to serve the model here.
+        sources: Digests of their renderers' files. Where both sides have one it counts, not the version's text; where those
+            differ, ``written`` decides.
+        written: Digest of the ids for the probes; empty where nothing was rendered. See ``ResolvedRenderer.proof``.
     """
 
     model: str
@@ -45,6 +48,11 @@ class Resolution:
     upstream: Mapping[str, str] = field(default_factory=dict)
     reason: str = field(default="", compare=False)
     hints: tuple[str, ...] = field(default=(), compare=False)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    written: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return not self.differences(other) if isinstance(other, Resolution) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.model, self.backend, self.renderer, self.plugin))
@@ -91,12 +99,19 @@ class Resolution:
             theirs: The word for the other.
         """
         lines = []
+        ours, others = self.sources, other.sources
+        unknown = ours.keys() ^ others.keys()
+        same = {name for name in ours.keys() & others.keys() if ours[name] == others[name]}
+        proven = self.written != "" and self.written == other.written
+        # On the path a repository has no version: what it writes decides.
+        same |= {name for name in ours if proven and "not installed" in (self.upstream.get(name), other.upstream.get(name))}
+        passed = {"sources": {*ours, *others} if proven else unknown, "upstream": same}
         for each in fields(self):
-            if not each.compare:
+            if not each.compare or (each.name == "written" and not (self.written and other.written)):
                 continue
             left, right = getattr(self, each.name), getattr(other, each.name)
             if isinstance(left, Mapping):
-                for key in sorted({*left, *right}):
+                for key in sorted({*left, *right} - passed.get(each.name, set())):
                     if left.get(key) != right.get(key):
                         lines.append(f"{each.name}.{key}: {_show(left.get(key))} {mine}, {_show(right.get(key))} {theirs}")
             elif left != right:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from .contract.sources import source_digests
 from .contract.tokenizers import lacking
 from .discovery import load_backends, warn_once
 from .distributions import absent
@@ -116,7 +117,6 @@ def _recorded(selection: Selection) -> Resolution:
     """The record of what was chosen; equal to the pin, where there is one."""
     registered, coverage = usable(selection)
     backend, request, installed = registered.backend, selection.request, selection.installed
-    upstream = {name: installed_version(name) or "not installed" for name in backend.upstream}
     hints = [f"{each.backend.name}: {answer.reason}; {answer.fix}" for each, answer in selection.unavailable]
     if coverage.match is Match.PARITY and coverage.has_bridge:
         hints = []  # proven, with a bridge: nothing would serve it better
@@ -136,7 +136,8 @@ def _recorded(selection: Selection) -> Resolution:
         options=recorded({**request.options, "date": selection.query.date if coverage.dated else None}),
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
-        upstream=upstream,
+        upstream={name: installed_version(name) or "not installed" for name in backend.upstream},
+        sources=source_digests(backend.upstream, backend.sources),
         reason=coverage.reason,
         hints=tuple(hints),
     )
@@ -144,9 +145,9 @@ def _recorded(selection: Selection) -> Resolution:
 
 
 def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
-    """The resolution, if nothing but its ``match`` differs from the pin."""
+    """The resolution, if nothing but its ``match`` differs from the pin, and what it writes, as long as that isn't known."""
     resolution = replace(resolution, match=pin.match)
-    differences = resolution.differences(pin)
+    differences = replace(resolution, written=resolution.written or pin.written).differences(pin)
     if differences:
         lines = "\n  ".join(differences)
         raise PinMismatchError(
@@ -172,9 +173,9 @@ def _created(selection: Selection) -> ResolvedRenderer:
     """
     registered, coverage = usable(selection)
     resolution = _recorded(selection)
-    marker_text = selection.request.options["marker_text"]
+    pin, marker_text = selection.request.pin, selection.request.options["marker_text"]
     try:
-        return ResolvedRenderer(
+        renderer = ResolvedRenderer(
             registered.backend,
             selection.query,
             coverage,
@@ -192,6 +193,9 @@ def _created(selection: Selection) -> ResolvedRenderer:
         if raised is error:
             raise
         raise raised from error
+    if pin is not None and pin.written:
+        renderer.resolution = _as_pinned(renderer.proof(), pin)
+    return renderer
 
 
 def _create_error(selection: Selection, error: BaseException) -> RendererError:

@@ -7,20 +7,24 @@ from typing import Any
 import click
 
 from .app import BadInput, one_line
-from .options import read_json
+from .options import load_tokenizer, read_json, tokenizer_option
 from .output import echo
 
 
 @click.command("check", short_help="Check a pinned resolution against what is installed, or against another.")
 @click.argument("file")
 @click.argument("other", required=False)
-def command(file: str, other: str | None) -> None:
+@tokenizer_option
+def command(file: str, other: str | None, tokenizer: str | None) -> None:
     """Check the pin in FILE against what is installed here, or against the pin in OTHER.
+
+    With --tokenizer the renderer is built, and what it writes is compared with what the pin's wrote. Without, other sources of
+    an upstream than the pin's are a difference, as nothing tells what they write.
 
     Prints one line for each difference, and exits with status 1 if there is one; status 2 where a file can't be read.
     """
     from ..errors import PinMismatchError, RendererError
-    from ..resolver import select_backend
+    from ..resolver import resolve, select_backend
 
     pin = read_pin(file)
     if other is not None:
@@ -30,8 +34,10 @@ def command(file: str, other: str | None) -> None:
         processor = pin.options.get("image_processor")
         more = {"image_processor": type(str(processor), (), {})()} if processor else {}
         try:
-            select_backend(pin=pin, **more)
-            differences = []
+            if tokenizer is None:
+                differences = select_backend(pin=pin, **more).differences(pin)
+            else:
+                differences = resolve(pin.model, load_tokenizer(tokenizer), pin=pin, **more).resolution.differences(pin)
         except PinMismatchError as error:
             differences = list(error.differences) or [one_line(error)]
         except RendererError as error:

@@ -23,6 +23,9 @@ def command(model: str, tokenizer: str | None, options: dict[str, Any]) -> None:
 
         rllm-renderer check renderer.json
 
+    With --tokenizer the pin has a digest of what the renderer writes for a set of conversations, so that it holds with every
+    version of an upstream's sources that writes the same, and with no other.
+
     Without --tokenizer the name alone decides, and nothing is loaded; but where MODEL is the folder of a checkpoint, its
     tokenizer is.
     """
@@ -32,5 +35,5 @@ def command(model: str, tokenizer: str | None, options: dict[str, Any]) -> None:
     if loaded is None:
         resolution = select_backend(model, **options)
     else:
-        resolution = resolve(model, loaded, **options).resolution
+        resolution = resolve(model, loaded, **options).proof()
     show_json(resolution.to_dict())

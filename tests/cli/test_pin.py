@@ -30,7 +30,19 @@ def test_it_prints_the_resolution_as_json(run, toy):
 
 
 def test_with_a_tokenizer_it_pins_what_resolve_gives(run, toy):
-    assert json.loads(run("pin", "toy/one", "--tokenizer", "toy").stdout) == json.loads(run("pin", "toy/one").stdout)
+    rendered, named = (json.loads(run("pin", "toy/one", *more).stdout) for more in (("--tokenizer", "toy"), ()))
+    assert rendered.pop("written") and named.pop("written") == ""
+    assert rendered == named
+
+
+def test_check_with_a_tokenizer_compares_what_is_written(run, pin):
+    file = pin("--tokenizer", "toy")
+    assert run("check", file, "--tokenizer", "toy").exit_code == 0
+    other = pin(written="0123456789abcdef")
+    assert run("check", other).exit_code == 0
+    result = run("check", other, "--tokenizer", "toy")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("written: ") and result.stdout.endswith(" here, 0123456789abcdef there\n")
 
 
 def test_a_pin_that_holds_is_said_in_a_line(run, pin):

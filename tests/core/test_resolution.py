@@ -67,6 +67,38 @@ def test_differences_compare_unequal_and_are_named_row_05(changes, line):
     assert MINE.differences(other) == [line]
 
 
+def sourced(digest="aa", version="0.1.0", written=""):
+    return changed(upstream={"cookbook": version}, sources={"cookbook": digest}, written=written)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "lines"),
+    [
+        (sourced(), sourced(), []),
+        (sourced(), sourced("bb"), ["sources.cookbook: aa here, bb there"]),
+        (sourced(written="1"), sourced("bb"), ["sources.cookbook: aa here, bb there"]),
+        (sourced(written="1"), sourced("bb", written="1"), []),
+        (
+            sourced(written="1"),
+            sourced("bb", written="2"),
+            ["sources.cookbook: aa here, bb there", "written: 1 here, 2 there"],
+        ),
+        (sourced(written="1"), sourced(written="2"), ["written: 1 here, 2 there"]),
+        (sourced(), sourced(version="not installed"), []),
+        (sourced(written="1"), sourced("bb", "not installed", "1"), []),
+        (sourced(), sourced(version="0.2.0"), []),
+        (
+            sourced(),
+            sourced("bb", "0.2.0", "1"),
+            ["upstream.cookbook: 0.1.0 here, 0.2.0 there", "sources.cookbook: aa here, bb there"],
+        ),
+    ],
+)
+def test_digests_tell_more_than_versions(mine, theirs, lines):
+    assert mine.differences(theirs) == lines
+    assert (mine == theirs) is (not lines)
+
+
 def test_equal_records_have_no_differences():
     assert MINE.differences(changed()) == []
 

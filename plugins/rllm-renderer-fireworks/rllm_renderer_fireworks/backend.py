@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from rllm_renderer_core.errors import OptionError
@@ -21,6 +21,10 @@ class FireworksBackend(Backend):
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "image_processor"})
     spellings: ClassVar[frozenset[str]] = frozenset({"renderer_name"})
     upstream: ClassVar[tuple[str, ...]] = (cookbook.DISTRIBUTION, "tinker-cookbook")
+    sources: ClassVar[Mapping[str, str]] = {
+        cookbook.DISTRIBUTION: cookbook.RENDERERS,
+        "tinker-cookbook": "tinker_cookbook.renderers",
+    }
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         """By the renderer's name where the user gave one, else by the table's rules on the model's id."""

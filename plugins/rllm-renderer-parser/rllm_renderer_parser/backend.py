@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ class ParserBackend(Backend):
     priority: ClassVar[int] = -100
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "chat_template_kwargs"})
     upstream: ClassVar[tuple[str, ...]] = ("rllm",)
+    sources: ClassVar[Mapping[str, str]] = {"rllm": "rllm.parser"}
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         """Nothing, unless this backend is the one that was asked for."""

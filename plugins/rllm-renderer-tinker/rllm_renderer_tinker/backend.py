@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from rllm_renderer_core.errors import OptionError
@@ -24,6 +24,7 @@ class TinkerBackend(Backend):
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "image_processor"})
     spellings: ClassVar[frozenset[str]] = frozenset({"renderer_name"})
     upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
+    sources: ClassVar[Mapping[str, str]] = {UPSTREAM: "tinker_cookbook.renderers"}
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         """By the renderer's name where the user gave one, else by upstream's recommendation for the model."""
