@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from .contract.differences import differences
 from .errors import PinMismatchError
 from .plugin import Match
 
@@ -98,26 +98,4 @@ class Resolution:
             mine: The word for this one in the lines.
             theirs: The word for the other.
         """
-        lines = []
-        ours, others = self.sources, other.sources
-        unknown = ours.keys() ^ others.keys()
-        same = {name for name in ours.keys() & others.keys() if ours[name] == others[name]}
-        proven = self.written != "" and self.written == other.written
-        # On the path a repository has no version: what it writes decides.
-        same |= {name for name in ours if proven and "not installed" in (self.upstream.get(name), other.upstream.get(name))}
-        passed = {"sources": {*ours, *others} if proven else unknown, "upstream": same}
-        for each in fields(self):
-            if not each.compare or (each.name == "written" and not (self.written and other.written)):
-                continue
-            left, right = getattr(self, each.name), getattr(other, each.name)
-            if isinstance(left, Mapping):
-                for key in sorted({*left, *right} - passed.get(each.name, set())):
-                    if left.get(key) != right.get(key):
-                        lines.append(f"{each.name}.{key}: {_show(left.get(key))} {mine}, {_show(right.get(key))} {theirs}")
-            elif left != right:
-                lines.append(f"{each.name}: {_show(left)} {mine}, {_show(right)} {theirs}")
-        return lines
-
-
-def _show(value: Any) -> str:
-    return value if isinstance(value, str) else "not set" if value is None else json.dumps(value, default=repr)
+        return differences(self, other, mine, theirs)
