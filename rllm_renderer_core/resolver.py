@@ -44,18 +44,8 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         TokenizerError: No tokenizer was passed and none can be loaded.
     """
     request = Request.make(model, tokenizer, options)
-    if tokenizer is None:
-        usable(_selected(request, None), early=True)  # what fails by names alone fails before anything is loaded
-        tokenizer = load_tokenizer(request.model)
-    selection = _detected(_selected(request, tokenizer))
-    renderer = _created(selection)
-    proven = _preferred(renderer, selection)
-    if proven is not None:
-        renderer = _created(proven)
-    else:
-        _check(renderer, selection)
-    if request.require_tools:
-        refuse_unparsed_tools(renderer)
+    selection = _detected(_selected(request, _loaded(request) if tokenizer is None else tokenizer))
+    renderer = _checked(_created(selection), selection)
     _warn(renderer.resolution)
     return renderer
 
@@ -93,6 +83,12 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     except RendererError as error:
         reason = str(error).splitlines()[0]
     return explanation(request, tokenizer, load_backends(), winner, reason, detected)
+
+
+def _loaded(request: Request) -> Any:
+    """The model's tokenizer; what fails by names alone fails before anything is loaded."""
+    usable(_selected(request, None), early=True)
+    return load_tokenizer(request.model)
 
 
 def _selected(request: Request, tokenizer: Any) -> Selection:
@@ -241,10 +237,15 @@ def _preferred(renderer: ResolvedRenderer, selection: Selection) -> Selection | 
     return selection.detected(tried.registered, tried.coverage, why)
 
 
-def _check(renderer: ResolvedRenderer, selection: Selection) -> None:
-    """Say where it differs from its tokenizer's chat template."""
-    if not _comparable(selection):
-        return
-    from .parity.enforcement import enforce
+def _checked(renderer: ResolvedRenderer, selection: Selection) -> ResolvedRenderer:
+    """The renderer after its comparison with the tokenizer's chat template: itself, or the one that the template proves."""
+    proven = _preferred(renderer, selection)
+    if proven is not None:
+        renderer = _created(proven)
+    elif _comparable(selection):
+        from .parity.enforcement import enforce
 
-    enforce(renderer, selection.query, selection.request.parity, selection.installed.registered)
+        enforce(renderer, selection.query, selection.request.parity, selection.installed.registered)
+    if selection.request.require_tools:
+        refuse_unparsed_tools(renderer)
+    return renderer

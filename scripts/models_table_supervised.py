@@ -15,8 +15,8 @@ import os
 import pathlib
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support"))
@@ -25,6 +25,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import real_tokenizers
 import shapes
 import supervised_oracle as oracle
+from models_cells import Table, measured_with
 from supervised_backends import BACKENDS, Served, served, tools_on
 
 from rllm_renderer_core import supervised
@@ -36,19 +37,24 @@ Sequences = list[tuple[list[int], list[bool]]]
 def main() -> None:
     warnings.simplefilter("ignore")
     wanted = [] if sys.argv[1:2] == ["--rows"] else sys.argv[1:]  # scripts/write_models.py passes a file for its summary
-    print(f"Measured with renderers {version('renderers')}, tinker-cookbook {version('tinker-cookbook')}.\n")
-    print("| model | backend | reachable | exact | wrong | upstream exact |")
-    print("|---|---|---|---|---|---|")
+    print(measured_with("renderers", "tinker-cookbook", "transformers"))
+    table = Table(("model", "backend", "reachable turns", "exact", "wrong", "upstream exact"))
+    total = Counter[str]()
     for model in real_tokenizers.MODELS:
         if wanted and not any(each in model for each in wanted):
             continue
         for backend in BACKENDS:
             found = served(model, backend)
             if isinstance(found, Served):
-                reachable, exact, wrong, upstream = measured(found)
-                print(
-                    f"| {model} | {backend}:{found.renderer.name} | {reachable} | {exact} | {wrong} | {upstream} |", flush=True
-                )
+                counts = measured(found)
+                reachable, exact, wrong, _ = counts
+                total.update(dict(zip(("reachable", "exact", "wrong", "upstream"), counts, strict=True)))
+                said = f"{exact} of {reachable} turns exact" + (f", {wrong} wrong" if wrong else "")
+                name = found.renderer.name
+                cells = [str(each) for each in counts]
+                table.row(model, f"{backend}:{name}", *cells, model=model, backend=backend, renderer=name, SFT=said)
+    table.row("all", "", *(str(total[each]) for each in ("reachable", "exact", "wrong", "upstream")))
+    table.end()
 
 
 def measured(on: Served) -> tuple[int, int, int, int]:

@@ -16,7 +16,15 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "models.md"
-TABLES = ("models_table", "models_table_tinker", "models_table_fireworks", "models_table_parity", "models_table_parse")
+TABLES = (
+    "models_table",
+    "models_table_tinker",
+    "models_table_fireworks",
+    "models_table_parity",
+    "models_table_parse",
+    "models_table_turns",
+    "models_table_supervised",
+)
 WITHOUT_ROWS = ("models_table_parity", "models_table_parse")
 
 

@@ -62,9 +62,8 @@ def swallows(key: str, value: str, written: str, atoms: Sequence[Atom]) -> bool:
     if found is None:
         return False
     opening, between, closing = found
-    if any(atom.control and atom.text in closing for atom in atoms) and any(
-        value in atom.text for atom in atoms if not atom.control
-    ):
+    marked = any(atom.control and closing and (atom.text in closing or atom.text.startswith(closing)) for atom in atoms)
+    if marked and any(value in atom.text for atom in atoms if not atom.control):
         return False
     if closing.strip() and closing.rstrip("\n") in value:
         return True

@@ -17,10 +17,11 @@ from typing import Any
 
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 from ..vocabulary import control_ids, reasoning_ids
-from .accounting import Unaccounted, account, frame_parts, raw_spans
+from .accounting import Unaccounted, account, raw_spans
 from .arguments import json_status
 from .decoding import Atom, Decoder
-from .rewriting import QUESTION, Rewriter, located
+from .frame import Frame
+from .rewriting import Rewriter, located
 from .second_close import kept_whole, with_second_closes
 
 SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
@@ -76,7 +77,13 @@ class ParseCheck:
         return ids[: next((index for index, token in enumerate(ids) if token in self._stops), len(ids))]
 
     def checked(
-        self, ids: list[int], out: ParsedResponse, prompt_ids: Sequence[int] | None = None, *, ended: bool = False
+        self,
+        ids: list[int],
+        out: ParsedResponse,
+        prompt_ids: Sequence[int] | None = None,
+        tools: Sequence[Any] | None = None,
+        *,
+        ended: bool = False,
     ) -> ParsedResponse:
         """What the backend returned, with the status that follows from the check.
 
@@ -84,13 +91,14 @@ class ParseCheck:
             ids: The completion.
             out: What the backend made of it.
             prompt_ids: What it was sampled behind, which may have closed the reasoning already.
+            tools: Declarations in normal form.
             ended: Whether a stop that isn't the format's stood behind the ids.
         """
         try:
             atoms = self._decoder.atoms(ids)
         except Exception:
             return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
-        out = self._rewritten(out, atoms)
+        out = self._rewritten(out, atoms, tools)
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and self._closes(prompt_ids or ())
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
@@ -115,7 +123,7 @@ class ParseCheck:
         last = next((token for token in reversed(prompt_ids) if token in self._control), None)
         return last is not None and self._reasoning_ids[1:] == (last,)
 
-    def _rewritten(self, out: ParsedResponse, atoms: Sequence[Atom]) -> ParsedResponse:
+    def _rewritten(self, out: ParsedResponse, atoms: Sequence[Atom], tools: Sequence[Any] | None) -> ParsedResponse:
         """The calls that aren't what was sampled lose their OK."""
         text = "".join(atom.text for atom in atoms)
         out = replace(out, tool_calls=located(text, out.tool_calls))
@@ -126,7 +134,7 @@ class ParseCheck:
             at: "its raw text isn't in the completion" for at, call in enumerate(calls) if spans[at][0] < 0
         }
         if sound:
-            faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms), strict=True))
+            faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
@@ -176,6 +184,10 @@ class ParseCheck:
         return re.compile("|".join(groups) or r"(?!)")
 
     @cached_property
+    def _frame(self) -> Frame:
+        return Frame(lambda messages: self._decoder.atoms(self._render_ids(messages)))
+
+    @cached_property
     def _decoder(self) -> Decoder:
         return Decoder(self._tokenizer, self._control)
 
@@ -199,47 +211,14 @@ class ParseCheck:
     def _frame_beside(self, out: ParsedResponse) -> frozenset[str]:
         """What the format writes beside the parts of a completion: no word that a call's own text has."""
         if not out.tool_calls:  # one that is cut off may have ended in front of its first call
-            return self._frame | self._call_frame if out.termination is Termination.TRUNCATED else self._frame
+            return self._frame.text | self._frame.calls if out.termination is Termination.TRUNCATED else self._frame.text
         raws = [call.raw for call in out.tool_calls]
-        beside = (part for part in self._call_parts if not (_is_word(part) and any(part in raw for raw in raws)))
-        return self._frame.union(beside)
-
-    @cached_property
-    def _frame(self) -> frozenset[str]:
-        """Words that the format writes beside its control tokens, in a turn with reasoning."""
-        return self._words({"role": "assistant", "content": "omega", "reasoning_content": "alpha"})
-
-    @cached_property
-    def _call_frame(self) -> frozenset[str]:
-        """The same in a turn with a call."""
-        call = {"id": "call00000", "type": "function", "function": {"name": "zulu", "arguments": '{"yankee": "xray"}'}}
-        return self._words({"role": "assistant", "content": "", "reasoning_content": "alpha", "tool_calls": [call]})
-
-    @cached_property
-    def _call_parts(self) -> frozenset[str]:
-        return frozenset(part for word in self._call_frame for part in frame_parts(word))
-
-    def _words(self, turn: dict[str, Any]) -> frozenset[str]:
-        try:
-            shown = self._decoder.atoms(self._render_ids([dict(QUESTION), turn]))
-        except Exception:  # a format that has no reasoning, or no calls
-            return frozenset()
-        start = "".join(atom.text for atom in shown).rfind("ping") + 4
-        return frozenset(part for atom in shown if atom.end > start for part in _plain_parts(atom, start))
+        beside = (part for part in self._frame.call_parts if not (_is_word(part) and any(part in raw for raw in raws)))
+        return self._frame.text.union(beside)
 
 
 def _is_word(part: str) -> bool:
     return any(map(str.isalnum, part))
-
-
-def _plain_parts(atom: Atom, start: int) -> list[str]:
-    """The words of a rendered text that are the format's own."""
-    if atom.control:
-        return []
-    text = atom.text[max(0, start - atom.start) :]
-    for word in ("omega", "alpha", "zulu", "yankee", "xray"):
-        text = text.replace(word, "\0")
-    return [part for part in text.split("\0") if part.strip()]
 
 
 def judged(call: ToolCall, tools: Sequence[Any] | None) -> ToolCall:

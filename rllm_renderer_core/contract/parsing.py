@@ -67,23 +67,27 @@ class ParseGuard:
     def _parsed(
         self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None, *, ended: bool = False
     ) -> ParsedResponse:
-        out = self._checked(self.parse_native(ids, tools, prompt_ids), ids, prompt_ids, ended)
+        out = self._checked(self.parse_native(ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
         if not out.lossless and self.second is not None:
-            out = _better(out, self._checked(self._read(self.second, ids, tools, prompt_ids), ids, prompt_ids, ended))
+            second = self._read(self.second, ids, tools, prompt_ids)
+            out = _better(out, self._checked(second, ids, tools, prompt_ids, ended))
         if not out.lossless and self._spells(ids):
-            marked = self._checked(self._read(self.marked, ids, tools, prompt_ids), ids, prompt_ids, ended)
+            marked = self._checked(self._read(self.marked, ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
             out = marked if marked.lossless else out
         calls = [
             call if call.id is not None else changed(call, id=_generated_id(ids, at)) for at, call in enumerate(out.tool_calls)
         ]
         return replace(out, tool_calls=calls)
 
-    def _checked(self, out: ParsedResponse, ids: list[int], prompt_ids: Sequence[int] | None, ended: bool) -> ParsedResponse:
+    def _checked(
+        self, out: ParsedResponse, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None, ended: bool
+    ) -> ParsedResponse:
         if self._check is None or not out.lossless:
             return out
+        prompt = self.opener if prompt_ids is None else prompt_ids
         try:
             with self._lock:
-                return self._check.checked(ids, out, self.opener if prompt_ids is None else prompt_ids, ended=ended)
+                return self._check.checked(ids, out, prompt, _declared(tools), ended=ended)
         except Exception as error:  # a tokenizer that can't decode what it has, nesting too deep for a check
             return replace(self.unreadable(error, ids), reasoning_complete=out.reasoning_complete)
 
@@ -146,10 +150,7 @@ class ParseGuard:
     def _read(
         self, parser: Any, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None
     ) -> ParsedResponse:
-        try:
-            declared = normalize_tools(tools)
-        except ToolError:
-            declared = None
+        declared = _declared(tools)
         try:
             with self._lock:
                 prompt = self.opener if prompt_ids is None else prompt_ids
@@ -175,6 +176,14 @@ class ParseGuard:
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         text = "" if self._check is None else self._check.text(ids)
         return ParsedResponse(text, termination=Termination.MALFORMED, lossless=False, loss=why)
+
+
+def _declared(tools: Sequence[Any] | None) -> list[dict[str, Any]] | None:
+    """Declarations in normal form; none where they aren't declarations: a parse never raises."""
+    try:
+        return normalize_tools(tools)
+    except ToolError:
+        return None
 
 
 def _better(one: ParsedResponse, other: ParsedResponse) -> ParsedResponse:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..types import ToolCall
 from .argument_texts import stands, swallows, texts_in
-from .arguments import json_value
+from .arguments import Schema, json_value
 from .canonical import canonical
 from .decoding import Atom
 from .written_calls import WrittenCalls
@@ -50,30 +50,34 @@ class Rewriter:
         except Exception:  # a format without calls upstream, or a name or value that it refuses
             return None
 
-    def faults(self, calls: Sequence[ToolCall], atoms: Sequence[Atom] = ()) -> list[str | None]:
+    def faults(
+        self, calls: Sequence[ToolCall], atoms: Sequence[Atom] = (), tools: Sequence[Any] | None = None
+    ) -> list[str | None]:
         """For each call why it isn't what its raw text says, or ``None``: it is.
 
         Args:
             calls: Those whose status is OK.
             atoms: The completion. A text in it that has no control token can't be a mark that is one.
+            tools: Declarations in normal form.
         """
-        found = self._faults(calls, atoms)
+        found = self._faults(calls, atoms, tools)
         if len(calls) > 1 and any(found):  # the text of a sound call must not be what a broken one gives when it is written
-            found = [why or self._faults([call], atoms)[0] for call, why in zip(calls, found, strict=True)]
+            found = [why or self._faults([call], atoms, tools)[0] for call, why in zip(calls, found, strict=True)]
         return found
 
-    def _faults(self, calls: Sequence[ToolCall], atoms: Sequence[Atom]) -> list[str | None]:
+    def _faults(self, calls: Sequence[ToolCall], atoms: Sequence[Atom], tools: Sequence[Any] | None) -> list[str | None]:
         @cache  # only calls whose own text doesn't show it need a render, and all of them one
         def written() -> str | None:
             return self._write(calls)
 
-        return [fault(call, written, atoms, self._known) for call in calls]
+        return [fault(call, written, atoms, tools, self._known) for call in calls]
 
 
 def fault(
     call: ToolCall,
     again: str | Callable[[], str | None] | None,
     atoms: Sequence[Atom] = (),
+    tools: Sequence[Any] | None = None,
     known: WrittenCalls | None = None,
 ) -> str | None:
     """Why a call isn't what its raw text says, or ``None``.
@@ -82,6 +86,7 @@ def fault(
         call: One whose status is OK.
         again: A text that has it, written again, or what gives one; ``None`` where the backend can't write calls.
         atoms: The completion.
+        tools: Declarations in normal form.
         known: How calls of this shape are written, where it is known already.
     """
     arguments = call["function"]["arguments"]
@@ -105,7 +110,10 @@ def fault(
             return "written again it isn't the text that was sampled"
     if header is not None:
         return None
+    schema = Schema.of_tool(tools, call.name)
     for key, value in values.items():
+        if not schema.member(key).accepts(value):  # bare text, read as a number where a text is declared: 1.50, as 1.5
+            return f"{key!r} isn't of its declared type, and its text says no type"
         if key != key.strip() or any(letter in key for letter in "\n<>"):
             return f"{key!r} isn't the name of a parameter"
         for text in texts_in(value):

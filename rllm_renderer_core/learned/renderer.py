@@ -59,7 +59,8 @@ class ChatTemplateRenderer(SeamedRenderer):
         return self.parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
     def get_stop_token_ids(self) -> list[int]:
-        return list(self._stop_ids)
+        """The tokenizer's, with those that history shows behind a turn of text or of calls (Gemma's ``<|tool_response>``)."""
+        return sorted(self.parser.stop_ids)
 
     def bridge_to_next_turn(
         self,

@@ -19,7 +19,14 @@ from rllm_renderer_core import Termination, ToolCallStatus, resolve
 
 TURNS = int(os.environ.get("GENERATED_TURNS", "25"))
 MUTATIONS = int(os.environ.get("MUTATIONS", "150"))
-FEW = ("Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "meta-llama/Llama-3.1-8B-Instruct", "MiniMaxAI/MiniMax-M3", "google/gemma-4-E2B-it")
+FEW = (
+    "Qwen/Qwen3-8B",
+    "Qwen/Qwen3.5-9B",
+    "Qwen/Qwen3.5-0.8B",
+    "meta-llama/Llama-3.1-8B-Instruct",
+    "MiniMaxAI/MiniMax-M3",
+    "google/gemma-4-E2B-it",
+)
 MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
 SAMPLE = [model for model in MODELS if model in FEW or TURNS > 25]
 

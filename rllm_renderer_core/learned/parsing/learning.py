@@ -79,7 +79,9 @@ def learn(render: Render, ids: IdText, stop_ids: Iterable[int]) -> Learned:
 
 
 def _holds(seen: dict[str, Outcome]) -> bool:
-    return _held(seen) > 0 and all(each.verdict != WRONG for each in seen.values())
+    """Whether nothing refutes it, and most of what a completion can make is read back."""
+    flagged = sum(each.verdict == FLAGGED for each in seen.values())
+    return _held(seen) > flagged and all(each.verdict != WRONG for each in seen.values())
 
 
 def _held(seen: dict[str, Outcome]) -> int:

@@ -139,8 +139,9 @@ class TextExperiments:
         opening = shown[min(self.probes.low(shown), alike) : start]
         if core(opening):
             return opening
-        if core(self.probes.extra(shown)):
-            return self.probes.extra(shown)  # the prompt opens it, and history doesn't show that
+        extra = self.probes.extra(shown)
+        if core(extra) and not closes(core(self.probes.ids.plain(extra))):
+            return extra  # the prompt opens it, and history doesn't show that
         before = shown[:start].rstrip()  # both do: it is the prompt's last atom
         return atoms(before)[-1] + shown[len(before) : start]
 

@@ -1,0 +1,65 @@
+"""The words that a format writes beside its control tokens, which are nobody's text: harmony's ``analysis``, a role's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from .accounting import frame_parts
+from .decoding import Atom
+from .rewriting import QUESTION
+
+_CALL = {"id": "call00000", "type": "function", "function": {"name": "zulu", "arguments": '{"yankee": "xray"}'}}
+_CALLING = {"content": "", "tool_calls": [_CALL]}
+_TEXTS = ("omega", "alpha", "zulu", "yankee", "xray")
+
+
+class Frame:
+    """Learned from one renderer, when first asked for.
+
+    Args:
+        render: Messages in normal form to the atoms of their prompt.
+    """
+
+    def __init__(self, render: Callable[[list[dict[str, Any]]], list[Atom]]) -> None:
+        self._render = render
+
+    @cached_property
+    def text(self) -> frozenset[str]:
+        """Words in a turn of text, and in front of reasoning."""
+        return self._words({"content": "omega"}) | self._words(_CALLING, until="alpha")
+
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        """Words in a turn with a call."""
+        return self._words(_CALLING)
+
+    @cached_property
+    def call_parts(self) -> frozenset[str]:
+        """The same in the parts by which a completion is accounted for."""
+        return frozenset(part for word in self.calls for part in frame_parts(word))
+
+    def _words(self, turn: dict[str, Any], until: str | None = None) -> frozenset[str]:
+        """The words of a turn with reasoning, under the key that the format shows; up to a text of it, or to its end."""
+        for key in ("reasoning_content", "thinking"):
+            try:
+                shown = self._render([dict(QUESTION), {"role": "assistant", key: "alpha", **turn}])
+            except Exception:  # a format that has no reasoning, or no calls
+                continue
+            text = "".join(atom.text for atom in shown)
+            start = text.rfind("ping") + 4
+            end = len(text) if until is None else text.find(until, start)
+            if "alpha" in text[start:] or key == "thinking":
+                return frozenset(part for atom in shown if start < atom.end <= end for part in _plain_parts(atom, start))
+        return frozenset()
+
+
+def _plain_parts(atom: Atom, start: int) -> list[str]:
+    """The words of a rendered text that are the format's own."""
+    if atom.control:
+        return []
+    text = atom.text[max(0, start - atom.start) :]
+    for word in _TEXTS:
+        text = text.replace(word, "\0")
+    return [part for part in text.split("\0") if part.strip()]
