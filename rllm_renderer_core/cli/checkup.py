@@ -23,6 +23,7 @@ from ..discovery import plugins
 from ..distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
 from ..loading import load
 from ..metadata import PluginInfo, find
+from ..plugin import TEMPLATE_BACKEND
 from ..version import __version__
 from .asking import answers, broken, claims, loads, tried
 from .unreadable import entry_points, unreadable
@@ -106,7 +107,7 @@ def _literal_text() -> dict[str, str]:
         for backend in plugin.backends:
             own = sorted(backend.own_vocabulary)
             out[backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
-    return out
+    return {**out, TEMPLATE_BACKEND: "yes"}
 
 
 def _version(distribution: str) -> str:

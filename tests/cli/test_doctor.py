@@ -57,6 +57,13 @@ def test_a_sound_environment(doctor, install, toy_source):
     assert data["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
+def test_which_backends_can_have_literal_text(run, install, toy_source):
+    own = toy_source().replace("    name = ", '    own_vocabulary = frozenset({"deaf"})\n    name = ', 1)
+    assert "own_vocabulary" in own
+    install("rllm-renderer-toy", source=own)
+    assert "marker_text='literal': toy (not deaf), chat-template; proven when" in " ".join(run("doctor").stdout.split())
+
+
 def test_broken_incompatible_and_disabled(doctor, install, monkeypatch):
     install("rllm-renderer-bad", source="import module_that_is_gone")
     install("rllm-renderer-old", source="", requires=["rllm-renderer-core>=99"])
