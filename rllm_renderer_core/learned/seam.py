@@ -20,7 +20,6 @@ head must equal the learned one; where it doesn't, the experiment is repeated on
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -201,7 +200,7 @@ class SeamBridge:
 
     def _learned(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
         ending = None if ending in self._stops else ending
-        key = (shape_of(turns[0].new), json.dumps(tools), tuple(turn.calls for turn in turns), ending)
+        key = (shape_of(turns[0].new), repr(tools), tuple(turn.calls for turn in turns), ending)
         known = self._cache.get(key)
         if known is None:
             try:

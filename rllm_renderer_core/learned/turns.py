@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,7 +37,7 @@ class ProbeTurn:
         if self.reasoning is not None:
             turn["reasoning_content"] = self.reasoning
         if self.calls:
-            arguments = json.dumps({"q": marker})
+            arguments = f'{{"q": "{marker}"}}'
             turn["tool_calls"] = [
                 {"id": call_id or _id("call", at), "type": "function", "function": {"name": name, "arguments": arguments}}
                 for at, (name, call_id) in enumerate(self.calls)
@@ -65,7 +64,7 @@ def _id(start: str, at: int) -> str:
 
 def shape_of(new: list[dict[str, Any]]) -> str:
     """All of the messages but what their text says; a blank text counts as it is, since templates drop or trim it."""
-    return json.dumps([{**m, "content": "text" if m["content"].strip() else [m["content"]]} for m in new], default=repr)
+    return repr([{**m, "content": "text" if m["content"].strip() else [m["content"]]} for m in new])
 
 
 def _with_results(new: list[dict[str, Any]], calls: Sequence[Call], *, named: bool) -> list[dict[str, Any]]:
