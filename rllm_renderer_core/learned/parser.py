@@ -21,6 +21,8 @@ from .parsing.calls import Attempt, Declined
 from .parsing.id_text import IdText
 from .parsing.learning import Learned, learn
 from .parsing.literals import core, until_stop
+from .parsing.probes import TOOLS, Probes
+from .parsing.proof import Proof
 
 PROMPT_IDS = 4096
 """How many of the prompt's last ids are looked at for an open reasoning."""
@@ -141,6 +143,30 @@ class LearnedParser:
             return self._stop_ids
         found = (self._ids.id_of(code) for code in self._learned.format.stops)
         return self._stop_ids | {token for token in found if token is not None}
+
+    def response_template(self) -> dict[str, Any]:
+        """What was learned as transformers' ``response_template``, proven by its engine (see ``response_template.py``).
+
+        Raises:
+            Declined: It can't be said or proven so, with the reason.
+        """
+        from .response_template import Completion, differences, response_template
+
+        if self._learned is None:
+            raise Declined(str(self.why_no_text))
+        form, plain = self._learned.format, self._ids.plain
+        probes = Probes(self._render, self._ids)
+        probes.form = self._learned.form
+        template, prompt = response_template(form, plain), plain(probes.prompt)
+        proof = Proof(probes, lambda: min(form.stops))
+        completions = [
+            Completion(label, prompt, plain(text), reasoning or "", content, calls)
+            for label, text, reasoning, content, calls in proof.read_back(form)
+        ]
+        other, refused = differences(template, completions, TOOLS)
+        if other or len(refused) == len(completions):
+            raise Declined(f"transformers' engine reads {', '.join(other or refused)} in another way")
+        return template
 
     # Parsing
 

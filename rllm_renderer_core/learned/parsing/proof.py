@@ -121,14 +121,37 @@ class Proof:
 
     def outcome(self, form: TurnFormat, reasoning: str | None, content: str, calls: list[tuple[str, Any]]) -> Outcome:
         message = self.probes.message(reasoning, content, calls)
+        text, opened, shows = self._sampled(form, message, reasoning, content, calls)
+        if text is None:
+            return Outcome(UNREACHABLE)
+        turn = form.parse(text, opened, TOOLS)
+        return Outcome(self._verdict(turn, message, shows, content, calls), bool(turn.calls), bool(turn.reasoning))
+
+    def read_back(self, form: TurnFormat) -> Iterator[tuple[str, str, str | None, str, list[tuple[str, Any]]]]:
+        """The probe turns that are read back as they are: label, completion, and the parts of the turn."""
+        for label, reasoning, content, calls in self._turns(form):
+            message = self.probes.message(reasoning, content, calls)
+            text, opened, shows = self._sampled(form, message, reasoning, content, calls)
+            if text is None or opened != form.opened_by(self.probes.prompt):
+                continue
+            if self._verdict(form.parse(text, opened, TOOLS), message, shows, content, calls) == RIGHT:
+                yield label, text, shows, content, calls
+
+    def _sampled(
+        self,
+        form: TurnFormat,
+        message: dict[str, Any],
+        reasoning: str | None,
+        content: str,
+        calls: list[tuple[str, Any]],
+    ) -> tuple[str | None, bool, str | None]:
+        """The completion of a turn up to its stop, whether reasoning is open before it, and what of the reasoning it shows."""
         text, opened = self._completion(form, message, reasoning)
         body, rest = until_stop(text or "", form.stops)
         # No stop, or one in the middle of the turn (DeepSeek V3, three calls; R1, text behind calls).
         if text is None or not rest or (calls and (calls[-1][0] in rest or (content and content in rest))):
-            return Outcome(UNREACHABLE)
-        shows = reasoning if reasoning and reasoning in body else None  # history may drop it
-        turn = form.parse(body + rest[0], opened, TOOLS)
-        return Outcome(self._verdict(turn, message, shows, content, calls), bool(turn.calls), bool(turn.reasoning))
+            return None, opened, None
+        return body + rest[0], opened, reasoning if reasoning and reasoning in body else None  # history may drop it
 
     def _completion(self, form: TurnFormat, message: dict[str, Any], reasoning: str | None) -> tuple[str | None, bool]:
         """What would be sampled behind the prompt to make this turn, and whether reasoning is open before it."""
