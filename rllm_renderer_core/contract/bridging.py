@@ -9,6 +9,7 @@ from ..errors import BridgeDeclined
 from ..plugin import Query
 from ..types import Message, Renderer
 from .ids import IdsView
+from .joined import Joined
 from .marker_text import MarkerText
 from .messages import has_media, normalize_messages, normalize_tools
 from .pairing import answered_turn, calls_of, fill_results, results_in, sampled_calls
@@ -31,6 +32,7 @@ class BridgeGuard:
         parsing: Parses completions where only that tells whether they are whole.
         stops: Ids at which sampling stops.
         text: What becomes of control tokens that message text spells.
+        joined: What the renderer tokenizes apart, joined.
     """
 
     def __init__(
@@ -43,9 +45,10 @@ class BridgeGuard:
         parsing: ParseGuard,
         stops: frozenset[int],
         text: MarkerText,
+        joined: Joined,
     ) -> None:
         self._upstream, self._backend, self._name, self._lock = upstream, backend, name, lock
-        self._parsing, self._stops, self._text = parsing, stops, text
+        self._parsing, self._stops, self._text, self._joined = parsing, stops, text, joined
         self._media = bool(getattr(upstream, "supports_media", False))
         self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
@@ -84,7 +87,7 @@ class BridgeGuard:
             out = self._upstream.bridge_to_next_turn(given, list(sampled), new, tools=declared, previous_message=previous)
         if out is None:
             raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
-        return checked_bridge(out, prompt, given, sampled, self._backend, messages=len(new))
+        return self._joined.bridged(checked_bridge(out, prompt, given, sampled, self._backend, messages=len(new)), new)
 
     def _refuse_early(self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]]) -> None:
         """Declines that need nothing of the format."""
