@@ -95,12 +95,12 @@ class ResolvedRenderer(BridgeMethods):
         name = f"{self.backend}:{self.name}"
         self._parsing = ParseGuard(inner, name, self._lock, check, more_stops=self._more_stops, marked=marked)
         self._joined = Joined(inner.render_ids, tokenizer, self._lock)
-        self._bridging = BridgeGuard(
-            inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text, self._joined
-        )
         decode = getattr(query.tokenizer, "decode", None)
         self._dropping = DropCheck(
             inner.render_ids, decode, f"{self.backend}:{self.name}", self._lock, resolution.options.get("dropped", "error")
+        )
+        self._bridging = BridgeGuard(
+            inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text, self._joined, self._dropping
         )
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import BridgeDeclined
 from ..plugin import Query
 from ..types import Message, Renderer
+from .dropped import DropCheck
 from .ids import IdsView
 from .joined import Joined
 from .marker_text import MarkerText
@@ -33,6 +34,7 @@ class BridgeGuard:
         stops: Ids at which sampling stops.
         text: What becomes of control tokens that message text spells.
         joined: What the renderer tokenizes apart, joined.
+        dropping: Whether what goes in shows.
     """
 
     def __init__(
@@ -46,9 +48,11 @@ class BridgeGuard:
         stops: frozenset[int],
         text: MarkerText,
         joined: Joined,
+        dropping: DropCheck,
     ) -> None:
         self._upstream, self._backend, self._name, self._lock = upstream, backend, name, lock
         self._parsing, self._stops, self._text, self._joined = parsing, stops, text, joined
+        self._dropping = dropping
         self._media = bool(getattr(upstream, "supports_media", False))
         self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
@@ -83,11 +87,19 @@ class BridgeGuard:
         new, declared = self._text.messages(new), self._text.tools(declared)
         previous = None if previous is None else self._text.messages([previous])[0]
         given = prompt if self._takes_views else prompt.to_list()
-        with self._lock:
-            out = self._upstream.bridge_to_next_turn(given, list(sampled), new, tools=declared, previous_message=previous)
-        if out is None:
-            raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
-        return self._joined.bridged(checked_bridge(out, prompt, given, sampled, self._backend, messages=len(new)), new)
+
+        def bridged(messages: list[dict[str, Any]]) -> BridgedTokens:
+            with self._lock:
+                out = self._upstream.bridge_to_next_turn(
+                    given, list(sampled), messages, tools=declared, previous_message=previous
+                )
+            if out is None:
+                raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
+            return checked_bridge(out, prompt, given, sampled, self._backend, messages=len(messages))
+
+        out = self._joined.bridged(bridged(new), new)
+        self._dropping.refuse_bridge(new, declared is not None, lambda messages: bridged(messages).delta)
+        return out
 
     def _refuse_early(self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]]) -> None:
         """Declines that need nothing of the format."""

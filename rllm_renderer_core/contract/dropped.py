@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..discovery import warn_once
-from ..errors import MessageError, RendererError, UnsupportedToolsError
+from ..errors import BridgeDeclined, MessageError, RendererError, UnsupportedToolsError
 from ..plugin import probing
 
 logger = logging.getLogger("rllm_renderer")
@@ -108,6 +108,31 @@ class DropCheck:
                 raise error
             warn_once(f"dropped='warn': {str(error).splitlines()[0]}", key=("dropped", self._name, str(dropped[0])))
 
+    def refuse_bridge(
+        self, new: list[dict[str, Any]], tooled: bool, added: Callable[[list[dict[str, Any]]], list[int]]
+    ) -> None:
+        """Check the new messages of a bridge that was made.
+
+        Args:
+            new: In normal form.
+            tooled: Whether tools are declared.
+            added: What the same bridge adds to prompt and completion for other new messages.
+
+        Raises:
+            BridgeDeclined: A text doesn't show: the render of the whole conversation tells whether it can be had at all.
+        """
+        if probing.get():
+            return
+        shape = ("bridge", _shape(new), tooled)
+        known = self._known.get(shape)
+        if known is None:
+            self._known[shape] = known = self._tried(new, None, lambda trial: added(trial.messages))
+        if known:
+            what = str(known[0].error(self._name)).splitlines()[0].replace("message", "new message", 1)
+            if self._mode == "error":
+                raise BridgeDeclined(what, fix="render the whole conversation again")
+            warn_once(f"dropped='warn': {what}", key=("dropped", self._name, "bridge", str(known[0])))
+
     def dropped(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> tuple[Dropped, ...]:
         """All that isn't shown, in the order of the messages, tools first."""
         shape = (_shape(messages), None if tools is None else _declared(tools), opener)
@@ -123,7 +148,7 @@ class DropCheck:
         short = (tuple(shape[0][index] for index in kept), *shape[1:])
         known = self._known.get(short)
         if known is None:
-            known = self._tried([messages[index] for index in kept], tools, opener)
+            known = self._tried([messages[index] for index in kept], tools, lambda trial: self._rendered(trial, opener))
         if len(self._known) >= KNOWN_SHAPES:
             self._known.clear()
         self._known[short] = known
@@ -134,19 +159,19 @@ class DropCheck:
             self._known[shape] = known
         return known
 
-    def _tried(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> tuple[Dropped, ...]:
+    def _tried(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, ids_of: Callable[[Trial], list[int]]
+    ) -> tuple[Dropped, ...]:
         token = probing.set(True)
         try:
             trial = Trial(messages, tools)
+            plain = ids_of(trial)
             if self._decode is not None:
-                shown = self._text(trial, opener)
+                shown = self._text(plain)
                 return tuple(
                     thing for word, thing in trial.things.items() if not (word in shown or trial.known_by_id(thing, shown))
                 )
-            plain = self._rendered(trial, opener)
-            return tuple(
-                thing for word, thing in trial.things.items() if self._rendered(Trial(messages, tools, word), opener) == plain
-            )
+            return tuple(thing for word, thing in trial.things.items() if ids_of(Trial(messages, tools, word)) == plain)
         except Exception as error:
             # The stand-in words are refused where the real texts weren't: nothing can be said of this shape.
             logger.info("%s: what it shows of this shape of conversation can't be told: %r", self._name, error)
@@ -158,8 +183,7 @@ class DropCheck:
         with self._lock:
             return list(self._render_ids(trial.messages, tools=trial.tools, add_generation_prompt=opener))
 
-    def _text(self, trial: Trial, opener: bool) -> str:
-        ids = self._rendered(trial, opener)
+    def _text(self, ids: list[int]) -> str:
         assert self._decode is not None
         with self._lock:
             return self._decode(ids, skip_special_tokens=False).casefold()

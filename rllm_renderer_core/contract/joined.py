@@ -1,9 +1,10 @@
 """Text is tokenized as a chat template's is: all that lies between two control tokens at once, headers with what follows them.
 
-Some upstreams encode a role's header and the text behind it apart. That gives the same ids but where the text begins with white
-space, or ends with it before something that the format writes: ``assistant\\n`` and ``\\n\\nfour`` are other ids than
-``assistant\\n\\n\\nfour``. Where a renderer does so is learned, once, from a made-up conversation; after that only conversations
-with white space in such a place cost more than a look at the edges of their texts.
+Some upstreams encode a role's header and the text behind it apart. That gives the same ids but where the text begins with
+white space, or ends with it before something that the format writes: ``assistant\\n`` and ``\\n\\nfour`` are other ids than
+``assistant\\n\\n\\nfour``; and where a format writes an empty block of reasoning into the last turn. Where a renderer does so
+is learned, once, from made-up conversations; after that only conversations with such a place cost more than a look at the
+edges of their texts.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Joined:
 
     Args:
         render_ids: The bare renderer's.
-        tokenizer: Its ``decode`` leaves spaces as they are. Without a chat template nothing says that text is tokenized at once.
+        tokenizer: Its ``decode`` leaves spaces as they are. Without a chat template nothing says that text is one.
         lock: Held while rendering and tokenizing.
     """
 

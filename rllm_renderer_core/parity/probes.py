@@ -180,7 +180,11 @@ PROBES: tuple[Probe, ...] = (
         tools=True,
     ),
     _probe("reasoning in the text", *OPENING, _said("<think>\nwhy\n</think>\n\nfour"), opener=False, tags="inline"),
-    _probe("reasoning in the text, in the history", *OPENING, _said("<think>why</think>four"), LIDS, tags="inline"),
+    _probe(
+        "reasoning in the text, in the history",
+        _user("How many apples?"), _said("<think>why</think>four"), LIDS,
+        tags="inline",
+    ),
     _probe("only the end of reasoning in the text", *OPENING, _said("why</think>four"), opener=False, tags="inline"),
     # Tool declarations.
     _probe("tools, no system message", _user("How many apples?"), tools=True, tags="system"),

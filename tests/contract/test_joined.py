@@ -116,8 +116,9 @@ def test_an_empty_block_of_reasoning_in_the_last_turn_is_one_text():
     tokenizer = tokenizer_of("Qwen/Qwen3.8-27B")
     renderer = resolve("Qwen/Qwen3.8-27B", tokenizer, backend="tinker", parity="off", detect=False)
     ids = renderer.render_ids([*OPENING, {"role": "assistant", "content": "four"}])
-    assert ids[ids.index(tokenizer.convert_tokens_to_ids("<think>")) + 1] == tokenizer.encode("\n\n", add_special_tokens=False)[0]
-    assert LAST in renderer._joined._places  # noqa: SLF001
+    (break_,) = tokenizer.encode("\n\n", add_special_tokens=False)
+    assert ids[ids.index(tokenizer.convert_tokens_to_ids("<think>")) + 1] == break_
+    assert LAST in renderer._joined._places
 
 
 def test_a_tokenizer_without_a_template_says_nothing_of_how_text_is_tokenized():
