@@ -20,14 +20,12 @@ from typing import Any
 from ..discovery import warn_once
 from ..errors import BridgeDeclined, MessageError, RendererError, UnsupportedToolsError
 from ..plugin import probing
+from .conversation_shape import declared_shapes, shape_of, without_repeats
 
 logger = logging.getLogger("rllm_renderer")
 
 KNOWN_SHAPES = 4096
 """Shapes remembered a renderer; when there are more, all are learned again."""
-
-MOST_REPEATS = 3
-"""How often a group of messages (a call and its result) comes in a row before further ones are taken to be rendered alike."""
 
 Shape = tuple[Any, ...]
 
@@ -123,7 +121,7 @@ class DropCheck:
         """
         if probing.get():
             return
-        shape = ("bridge", _shape(new), tooled)
+        shape = ("bridge", shape_of(new), tooled)
         known = self._known.get(shape)
         if known is None:
             self._known[shape] = known = self._tried(new, None, lambda trial: added(trial.messages))
@@ -135,7 +133,7 @@ class DropCheck:
 
     def dropped(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> tuple[Dropped, ...]:
         """All that isn't shown, in the order of the messages, tools first."""
-        shape = (_shape(messages), None if tools is None else _declared(tools), opener)
+        shape = (shape_of(messages), None if tools is None else declared_shapes(tools), opener)
         known = self._known.get(shape)
         if known is None:
             known = self._learned(messages, tools, opener, shape)
@@ -144,7 +142,7 @@ class DropCheck:
     def _learned(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool, shape: Shape
     ) -> tuple[Dropped, ...]:
-        kept = _without_repeats(shape[0])
+        kept = without_repeats(shape[0])
         short = (tuple(shape[0][index] for index in kept), *shape[1:])
         known = self._known.get(short)
         if known is None:
@@ -187,55 +185,6 @@ class DropCheck:
         assert self._decode is not None
         with self._lock:
             return self._decode(ids, skip_special_tokens=False).casefold()
-
-
-# The shape of a conversation: whatever decides what is shown, and cheap to compare.
-
-
-def _shape(messages: list[dict[str, Any]]) -> tuple[Any, ...]:
-    calls: dict[str, tuple[int, int]] = {}
-    out: list[Any] = []
-    for index, message in enumerate(messages):
-        content, role = message["content"], message["role"]
-        blank = content if not content or (isinstance(content, str) and content.isspace()) else True
-        own: Any = None
-        if "tool_calls" in message:
-            own = tuple(_shape_of_call(call, index, at, calls) for at, call in enumerate(message["tool_calls"]))
-        elif role == "tool":
-            call_id = message.get("tool_call_id")
-            answered = calls.get(call_id) if call_id is not None else None
-            own = None if answered is None else (index - answered[0], answered[1])
-        reasoning = message.get("reasoning_content")
-        out.append((role, tuple(message), blank, own, bool(reasoning)))
-    return tuple(out)
-
-
-def _shape_of_call(call: dict[str, Any], index: int, at: int, calls: dict[str, tuple[int, int]]) -> tuple[Any, ...]:
-    call_id, function = call.get("id"), call["function"]
-    if call_id is not None:
-        calls[call_id] = index, at
-    return call_id and function["name"] in call_id, function["arguments"] == "{}"
-
-
-def _declared(tools: list[dict[str, Any]]) -> tuple[Any, ...]:
-    """The different shapes among the declarations: how many have one changes nothing."""
-    return tuple(dict.fromkeys((tuple(tool), tuple(tool["function"])) for tool in tools))
-
-
-def _without_repeats(shape: tuple[Any, ...]) -> list[int]:
-    """Indices of messages without the fourth and later of equal groups in a row, of one to four messages each."""
-    kept = list(range(len(shape)))
-    for size in (1, 2, 3, 4):
-        out: list[int] = []
-        for index in kept:
-            out.append(index)
-            behind = out[-size * (MOST_REPEATS + 1) :]
-            if len(behind) == size * (MOST_REPEATS + 1):
-                groups = [[shape[at] for at in behind[start : start + size]] for start in range(0, len(behind), size)]
-                if all(group == groups[0] for group in groups):
-                    del out[-size:]
-        kept = out
-    return kept
 
 
 class Trial:

@@ -201,11 +201,6 @@ PROBES: tuple[Probe, ...] = (
         *OPENING, ONE_CALL, FIVE, _said("five"), LIDS,
         tools=True,
     ),
-    _probe(
-        "a result without a name",
-        *OPENING, ONE_CALL, {key: value for key, value in FIVE.items() if key != "name"},
-        tools=True,
-    ),
     _probe("a query right behind a result", *OPENING, ONE_CALL, FIVE, _user("Sure?"), tools=True),
     _probe(
         "an answer after an empty result",

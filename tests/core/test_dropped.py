@@ -10,7 +10,7 @@ import shapes
 from toy import ToyRenderer, ToyTokenizer, decode
 
 from rllm_renderer_core import BridgeDeclined, MessageError, RendererWarning, Rollout, UnsupportedToolsError, resolve
-from rllm_renderer_core.contract import dropped
+from rllm_renderer_core.contract.conversation_shape import MOST_REPEATS
 from rllm_renderer_core.testing import wrap
 
 USER = {"role": "user", "content": "How many?"}
@@ -164,7 +164,7 @@ def test_repeated_rounds_are_one_shape():
 
     for count in range(12):
         renderer.render_ids(rounds(count))
-    assert bare.renders == 12 + 1 + dropped.MOST_REPEATS
+    assert bare.renders == 12 + 1 + MOST_REPEATS
 
 
 def test_the_index_is_that_of_the_whole_list():
