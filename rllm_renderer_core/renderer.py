@@ -95,13 +95,10 @@ class ResolvedRenderer(BridgeMethods):
         name = f"{self.backend}:{self.name}"
         self._parsing = ParseGuard(inner, name, self._lock, check, more_stops=self._more_stops, marked=marked)
         self._joined = Joined(inner.render_ids, tokenizer, self._lock)
-        decode = getattr(query.tokenizer, "decode", None)
-        self._dropping = DropCheck(
-            inner.render_ids, decode, f"{self.backend}:{self.name}", self._lock, resolution.options.get("dropped", "error")
-        )
-        self._bridging = BridgeGuard(
-            inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text, self._joined, self._dropping
-        )
+        dropped = resolution.options.get("dropped", "error")
+        self._dropping = DropCheck(inner.render_ids, getattr(query.tokenizer, "decode", None), name, self._lock, dropped)
+        checks = (self._parsing, self._stops, text, self._joined, self._dropping)
+        self._bridging = BridgeGuard(inner, query, name, self._lock, *checks)
 
     def __repr__(self) -> str:
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"

@@ -28,7 +28,7 @@ class BridgeGuard:
     Args:
         upstream: The backend's renderer.
         query: What it was made by.
-        backend: The backend's name, and ``name`` the backend's name of the renderer.
+        name: ``backend:renderer``.
         lock: Held while ``upstream`` works.
         parsing: Parses completions where only that tells whether they are whole.
         stops: Ids at which sampling stops.
@@ -41,7 +41,6 @@ class BridgeGuard:
         self,
         upstream: Renderer,
         query: Query,
-        backend: str,
         name: str,
         lock: Any,
         parsing: ParseGuard,
@@ -50,7 +49,8 @@ class BridgeGuard:
         joined: Joined,
         dropping: DropCheck,
     ) -> None:
-        self._upstream, self._backend, self._name, self._lock = upstream, backend, name, lock
+        self._upstream, self._name, self._lock = upstream, name, lock
+        self._backend = name.partition(":")[0]
         self._parsing, self._stops, self._text, self._joined = parsing, stops, text, joined
         self._dropping = dropping
         self._media = bool(getattr(upstream, "supports_media", False))
@@ -94,7 +94,7 @@ class BridgeGuard:
                     given, list(sampled), messages, tools=declared, previous_message=previous
                 )
             if out is None:
-                raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
+                raise BridgeDeclined(f"{self._name} can't prove this bridge")
             return checked_bridge(out, prompt, given, sampled, self._backend, messages=len(messages))
 
         out = self._joined.bridged(bridged(new), new)
@@ -120,7 +120,7 @@ class BridgeGuard:
                     fix="thinking_retention='all' keeps it",
                 )
             if has_media(message) and not self._media:
-                raise BridgeDeclined(f"new message {index} carries media, and {self._backend}:{self._name} bridges text alone")
+                raise BridgeDeclined(f"new message {index} carries media, and {self._name} bridges text alone")
         if sum(map(self._stops.__contains__, sampled)) > 1:
             raise BridgeDeclined("the completion has more than one stop")
         if not self._parsing.more_stops.isdisjoint(sampled):
