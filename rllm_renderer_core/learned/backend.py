@@ -54,7 +54,11 @@ class ChatTemplateBackend(Backend):
 
     def parsing(self, query: Query, coverage: Coverage) -> str:
         try:
-            return str(self.create(query, coverage).parser)
+            renderer = self.create(query, coverage)
+            shipped = (
+                "" if renderer.shipped is None else "the checkpoint's own response template, proven by round trips; beside it "
+            )
+            return f"{shipped}{renderer.parser}"
         except Exception as error:  # an option that the template can't honour, a template that doesn't compile
             return f"no completion can be parsed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..contract.arguments import json_status
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
@@ -23,6 +23,9 @@ from .parsing.learning import Learned, learn
 from .parsing.literals import core, until_stop
 from .parsing.probes import TOOLS, Probes
 from .parsing.proof import Proof
+
+if TYPE_CHECKING:
+    from .response_template import Completion
 
 PROMPT_IDS = 4096
 """How many of the prompt's last ids are looked at for an open reasoning."""
@@ -150,23 +153,43 @@ class LearnedParser:
         Raises:
             Declined: It can't be said or proven so, with the reason.
         """
-        from .response_template import Completion, differences, response_template
+        from .response_template import differences, response_template
 
         if self._learned is None:
             raise Declined(str(self.why_no_text))
-        form, plain = self._learned.format, self._ids.plain
-        probes = Probes(self._render, self._ids)
-        probes.form = self._learned.form
-        template, prompt = response_template(form, plain), plain(probes.prompt)
-        proof = Proof(probes, lambda: min(form.stops))
-        completions = [
-            Completion(label, prompt, plain(text), reasoning or "", content, calls)
-            for label, text, reasoning, content, calls in proof.read_back(form)
-        ]
+        template = response_template(self._learned.format, self._ids.plain)
+        completions = self._completions(self._learned, read_back=True)
         other, refused = differences(template, completions, TOOLS)
         if other or len(refused) == len(completions):
             raise Declined(f"transformers' engine reads {', '.join(other or refused)} in another way")
         return template
+
+    def misreads(self, template: Any) -> list[str]:
+        """The probe turns that transformers' engine doesn't read back by a template that the checkpoint ships, by their labels.
+
+        Raises:
+            Declined: Nothing can be learned to prove it by, or the installed transformers has no engine.
+        """
+        from .response_template import differences
+
+        if self._learned is None:
+            raise Declined(str(self.why_no_text))
+        completions = self._completions(self._learned, read_back=False)
+        if not any(each.calls for each in completions):
+            raise Declined("no completion shows a call")
+        return [label for labels in differences(template, completions, TOOLS) for label in labels]
+
+    def _completions(self, learned: Learned, *, read_back: bool) -> list[Completion]:
+        from .response_template import Completion
+
+        probes, plain, form = Probes(self._render, self._ids), self._ids.plain, learned.format
+        probes.form = learned.form
+        proof = Proof(probes, lambda: min(form.stops))
+        return [
+            Completion(label, plain(probes.prompt), plain(text), reasoning or "", content, calls)
+            for label, text, reasoning, content, calls in proof.completions(form, calls=not read_back)
+            if not read_back or proof.reads_back(form, text, reasoning, content, calls)
+        ]
 
     # Parsing
 

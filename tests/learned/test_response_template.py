@@ -9,6 +9,7 @@ import pytest
 import real_tokenizers
 from generated_turns import TOOLS, Template, drawn
 
+from rllm_renderer_core import Termination, resolve
 from rllm_renderer_core.learned.parsing.calls import Declined
 from rllm_renderer_core.learned.response_template import NEEDS, engine, said
 from rllm_renderer_core.learned.template_parser import learned_parser
@@ -65,3 +66,22 @@ def test_what_a_template_cannot_say_is_declined_with_the_reason(model, why):
     _, parser = loaded(model)
     with pytest.raises(Declined, match=why):
         parser.response_template()
+
+
+def test_a_template_that_the_checkpoint_ships_reads_its_turns_where_it_is_proven():
+    if engine() is None:
+        pytest.skip(f"not proved with this transformers: {NEEDS}")
+    tokenizer, parser = loaded("Qwen/Qwen3-8B")
+    own = parser.response_template()
+    calls = {"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"code": "1 < 2"}'}}]}
+    turn = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "", **calls}]
+    for shipped, used in ((own, True), (own | {"fields": own["fields"] | {"tool_calls": {"open": "<call>"}}}, False)):
+        tokenizer.response_template = shipped
+        renderer = resolve("Qwen/Qwen3-8B", tokenizer, backend="chat-template", parity="off")
+        assert (renderer.upstream.shipped is not None) is used
+        prompt = renderer.render_ids(turn[:1], tools=TOOLS, add_generation_prompt=True)
+        ids = list(renderer.render_ids(turn, tools=TOOLS))[len(prompt) :]
+        ids = ids[: ids.index(tokenizer.eos_token_id) + 1]
+        whole, cut = (renderer.parse_response(each, tools=TOOLS, prompt_ids=prompt) for each in (ids, ids[:-4]))
+        assert [call.arguments for call in whole.runnable] == [{"code": "1 < 2"}] and whole.lossless
+        assert not cut.runnable and cut.termination is Termination.TRUNCATED
