@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..contract.arguments import json_status
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
@@ -21,11 +21,6 @@ from .parsing.calls import Attempt, Declined
 from .parsing.id_text import IdText
 from .parsing.learning import Learned, learn
 from .parsing.literals import core, until_stop
-from .parsing.probes import TOOLS, Probes
-from .parsing.proof import Proof
-
-if TYPE_CHECKING:
-    from .response_template import Completion
 
 PROMPT_IDS = 4096
 """How many of the prompt's last ids are looked at for an open reasoning."""
@@ -148,21 +143,14 @@ class LearnedParser:
         return self._stop_ids | {token for token in found if token is not None}
 
     def response_template(self) -> dict[str, Any]:
-        """What was learned as transformers' ``response_template``, proven by its engine (see ``response_template.py``).
+        """What was learned as transformers' ``response_template``, proven by its engine.
 
         Raises:
             Declined: It can't be said or proven so, with the reason.
         """
-        from .response_template import differences, response_template
+        from .response_template import proven
 
-        if self._learned is None:
-            raise Declined(str(self.why_no_text))
-        template = response_template(self._learned.format, self._ids.plain)
-        completions = self._completions(self._learned, read_back=True)
-        other, refused = differences(template, completions, TOOLS)
-        if other or len(refused) == len(completions):
-            raise Declined(f"transformers' engine reads {', '.join(other or refused)} in another way")
-        return template
+        return proven(self._known(), self._render, self._ids)
 
     def misreads(self, template: Any) -> list[str]:
         """The probe turns that transformers' engine doesn't read back by a template that the checkpoint ships, by their labels.
@@ -170,26 +158,14 @@ class LearnedParser:
         Raises:
             Declined: Nothing can be learned to prove it by, or the installed transformers has no engine.
         """
-        from .response_template import differences
+        from .response_template import misread
 
-        if self._learned is None:
-            raise Declined(str(self.why_no_text))
-        completions = self._completions(self._learned, read_back=False)
-        if not any(each.calls for each in completions):
-            raise Declined("no completion shows a call")
-        return [label for labels in differences(template, completions, TOOLS) for label in labels]
+        return misread(template, self._known(), self._render, self._ids)
 
-    def _completions(self, learned: Learned, *, read_back: bool) -> list[Completion]:
-        from .response_template import Completion
-
-        probes, plain, form = Probes(self._render, self._ids), self._ids.plain, learned.format
-        probes.form = learned.form
-        proof = Proof(probes, lambda: min(form.stops))
-        return [
-            Completion(label, plain(probes.prompt), plain(text), reasoning or "", content, calls)
-            for label, text, reasoning, content, calls in proof.completions(form, calls=not read_back)
-            if not read_back or proof.reads_back(form, text, reasoning, content, calls)
-        ]
+    def _known(self) -> Learned:
+        if isinstance(self._outcome, str):
+            raise Declined(self._outcome)
+        return self._outcome
 
     # Parsing
 

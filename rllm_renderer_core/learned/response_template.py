@@ -17,10 +17,13 @@ from typing import Any
 from .parsing.call_section import CallSection
 from .parsing.calls import Declined
 from .parsing.headed_calls import HeadedCalls
-from .parsing.id_text import CONTROL
+from .parsing.id_text import CONTROL, IdText
 from .parsing.json_calls import JsonCalls
+from .parsing.learning import Learned
 from .parsing.literals import common_end, core, lead, trail
 from .parsing.notations import json_object
+from .parsing.probes import TOOLS, Probes, Render
+from .parsing.proof import Proof
 from .parsing.tagged_calls import KEY, TaggedCalls
 from .parsing.turn_format import TurnFormat
 
@@ -38,6 +41,44 @@ class Completion:
     reasoning: str
     content: str
     calls: Sequence[tuple[str, Any]]
+
+
+def proven(learned: Learned, render: Render, ids: IdText) -> dict[str, Any]:
+    """The template of what was learned, by which transformers' engine reads what the learned parser does.
+
+    Raises:
+        Declined: It can't be said or proven so, with the reason.
+    """
+    template = response_template(learned.format, ids.plain)
+    completions = _completions(learned, render, ids, read_back=True)
+    other, refused = differences(template, completions, TOOLS)
+    if other or len(refused) == len(completions):
+        raise Declined(f"transformers' engine reads {', '.join(other or refused)} in another way")
+    return template
+
+
+def misread(template: Any, learned: Learned, render: Render, ids: IdText) -> list[str]:
+    """The probe turns that the engine doesn't read back by a template that the checkpoint ships, by their labels.
+
+    Raises:
+        Declined: No completion shows a call to prove it by, or the installed transformers has no engine.
+    """
+    completions = _completions(learned, render, ids, read_back=False)
+    if not any(each.calls for each in completions):
+        raise Declined("no completion shows a call")
+    return [label for labels in differences(template, completions, TOOLS) for label in labels]
+
+
+def _completions(learned: Learned, render: Render, ids: IdText, *, read_back: bool) -> list[Completion]:
+    """Probe turns as completions: those that the learned parser reads back, or all."""
+    probes, form = Probes(render, ids), learned.format
+    probes.form = learned.form
+    proof = Proof(probes, lambda: min(form.stops))
+    return [
+        Completion(label, ids.plain(probes.prompt), ids.plain(text), reasoning or "", content, calls)
+        for label, text, reasoning, content, calls in proof.completions(form, calls=not read_back)
+        if not read_back or proof.reads_back(form, text, reasoning, content, calls)
+    ]
 
 
 def response_template(form: TurnFormat, plain: Callable[[str], str]) -> dict[str, Any]:
