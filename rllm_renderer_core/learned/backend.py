@@ -14,10 +14,8 @@ from ..errors import OptionError
 from ..locking import lock_of, memory_of
 from ..plugin import TEMPLATE_BACKEND, Backend, Coverage, Match, Query, Unavailable, hookimpl
 from ..vocabulary import chat_template, chat_templates
+from .prelude import CLOCK
 from .renderer import NO_BRIDGE, ChatTemplateRenderer
-
-CLOCK = "strftime_now"
-"""The function by which templates print today's date; here it prints the day of ``Query.date``."""
 
 THINKING_VARIABLES = ("enable_thinking", "thinking")
 
@@ -49,6 +47,7 @@ class ChatTemplateBackend(Backend):
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
         variables = _template_variables(query)
         if CLOCK in (chat_template(query.tokenizer) or ""):
+            # The day of the resolution in place of today.
             variables[CLOCK] = datetime.date.fromisoformat(query.date).strftime
         return ChatTemplateRenderer(query.tokenizer, variables, bridge=coverage.has_bridge)
 
