@@ -12,7 +12,7 @@ TORCH = torch==2.13.0
 DEMO = .venv-demo
 TEST = .venv-test
 DOCS = .venv-docs
-# The other end of tinker-cookbook's supported range: what the Fireworks cookbook pins.
+# The other end of tinker-cookbook's supported range: what the cookbook commits that rLLM pins want.
 OLDEST = .venv-test-oldest
 # The newest transformers, which changes how templates get messages: what breaks there shows before the pin moves.
 NEWEST = .venv-test-newest
@@ -81,7 +81,7 @@ $(TEST)/.done: $(SOURCES)
 # On top of the tests' venv, with its own packages in front: installing torch and the rest twice takes minutes.
 $(OLDEST)/.done: $(TEST)/.done
 	$(ON_TOP) $(OLDEST)
-	$(OLDEST)/bin/pip install $(PIP_FLAGS) tinker-cookbook==0.4.3
+	$(OLDEST)/bin/pip install $(PIP_FLAGS) tinker-cookbook==0.4.1
 	touch $@
 
 $(NEWEST)/.done: $(TEST)/.done
