@@ -19,7 +19,7 @@ from rllm_renderer_core.learned.template_parser import learned_parser
 chat_templates = pytest.importorskip("chat_templates", reason="not proved: the loader of public templates isn't there")
 
 ALL = os.environ.get("PUBLIC_TEMPLATES") == "all"
-SAMPLE, TURNS = 24, 20 if ALL else 6
+SAMPLE, TURNS = 120, 20 if ALL else 3
 
 
 def chosen():
