@@ -70,11 +70,13 @@ def against_the_template(table: run.Table, backend: str, rounds: int) -> None:
         assert all(len(supervised(renderer, row)) == 1 for row in rows)  # and the kinds of turns are known from here on
         ours = cpu(lambda rows=rows: [supervised(renderer, row) for row in rows], rounds)
         theirs = cpu(lambda rows=rows: [template_ids(tokenizer, row) for row in rows], rounds)
-        render = cpu(lambda rows=rows: [renderer.render_ids(row) for row in rows], rounds)
+        own = backend == "chat-template"
+        # Sequences say which message each id is of: where the backend tells that, its render with that is what is compared.
+        once = renderer.render_ids if own else renderer.render
+        render = cpu(lambda rows=rows, once=once: [once(row) for row in rows], rounds)
         ids = sum(len(template_ids(tokenizer, row)) for row in rows)
         what = f"{backend}: {turns} turns of {size} ids, {ids / ours:,.0f} ids/s"
         # An upstream may take longer than the template for one render: that isn't this layer's.
-        own = backend == "chat-template"
         kept, budget = ours <= BUDGET * theirs or not own, f"at most {BUDGET}x" if own else "-"
         table.add(f"{what}, against one apply_chat_template", ours, theirs, ours / theirs, budget, kept=kept)
         table.add(

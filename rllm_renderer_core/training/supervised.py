@@ -178,7 +178,8 @@ class _Builder:
     def done(self) -> SupervisedExamples:
         """The sequences, each up to its last trained id; without those that train nothing."""
         for example in self.examples:
-            last = max((at for at, weight in enumerate(example.weights) if weight), default=-1)
+            weights = example.weights
+            last = next((at for at in reversed(range(len(weights))) if weights[at]), -1)
             for values in (example.token_ids, example.weights, example.message_indices):
                 del values[last + 1 :]
         self.examples[:] = [example for example in self.examples if example.token_ids]
