@@ -91,8 +91,7 @@ def _result(
     with budget.spent():
         wanted = expected(probe)
         if isinstance(wanted, str):
-            taken = "" if isinstance(got(probe), str) else "; the renderer takes it"
-            return ProbeResult(probe.name, Outcome.TEMPLATE_REFUSES, None, wanted + taken, tags)
+            return ProbeResult(probe.name, Outcome.TEMPLATE_REFUSES, None, wanted, tags)
         ids = got(probe)
     if isinstance(ids, str):
         return ProbeResult(probe.name, Outcome.RENDERER_REFUSES, None, ids, tags)

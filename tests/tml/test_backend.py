@@ -24,6 +24,16 @@ def test_the_entry_point_and_covers_import_no_upstream():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_a_version_before_the_one_that_is_corrected_here_serves_nothing(monkeypatch):
+    from rllm_renderer_tml import backend
+
+    monkeypatch.setattr(backend, "installed_version", lambda _: "0.2.0")
+    found = TmlBackend().covers(core.Query("deepseek-ai/DeepSeek-V4-Flash"))
+    assert isinstance(found, core.Unavailable)
+    assert "0.2.0" in found.reason and "tml-renderers>=0.2.1" in found.fix
+    assert isinstance(TmlBackend().covers(core.Query("x/y", renderer="Qwen3")), core.Unavailable)
+
+
 def test_priority_is_between_tinker_and_fireworks():
     assert 40 < TmlBackend.priority < 50
 

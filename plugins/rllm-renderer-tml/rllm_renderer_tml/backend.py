@@ -6,7 +6,10 @@ import importlib.util
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from packaging.version import Version
+
 from rllm_renderer_core.errors import OptionError
+from rllm_renderer_core.metadata import installed_version
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
 from rllm_renderer_core.types import Renderer
 
@@ -14,6 +17,8 @@ from .deviations import DEVIATIONS
 from .families import BY_MODEL, BY_NAME, FAMILIES, Family
 
 UPSTREAM = "tml-renderers"
+OLDEST = Version("0.2.1")
+"""The first version that the rows of the table were made for: with 0.2.0, 9 of 16 renderers differ from the templates."""
 
 
 class TmlBackend(Backend):
@@ -33,6 +38,13 @@ class TmlBackend(Backend):
         for package, distribution in (("tml_renderers", UPSTREAM), ("torch", "torch")):
             if importlib.util.find_spec(package) is None:
                 return Unavailable(f"{distribution} isn't installed", f"pip install {distribution}")
+        version = installed_version(UPSTREAM)
+        if version and Version(version) < OLDEST:
+            return Unavailable(
+                f"{UPSTREAM} {version} writes reasoning, calls and harmony's header otherwise than the official templates do, "
+                f"and is corrected here from {OLDEST} on",
+                f"pip install '{UPSTREAM}>={OLDEST}'",
+            )
         if not named and not family.compared:
             return Unavailable(
                 f"tml_renderers has {family.upstream}, whose ids were never compared with the model's official template here",
