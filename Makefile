@@ -2,6 +2,7 @@
 # make test   everything that the tests need, into venvs of their own, then all tests
 # make corpus bridges over all public chat templates; the tests take a sample
 # make test-newest   the core's tests with the newest transformers, beside the pinned one
+# make test-ray      training sequences on a local Ray cluster
 # make lint   ruff, mypy and which module may import which (import-linter)
 # make docs   the site of docs/ and the API reference, into build/site
 # make bench  the benchmark table
@@ -11,10 +12,11 @@ TORCH = torch==2.13.0
 DEMO = .venv-demo
 TEST = .venv-test
 DOCS = .venv-docs
-# The other end of tinker-cookbook's supported range: what the Fireworks cookbook pins.
+# The other end of tinker-cookbook's supported range: what the cookbook commits that rLLM pins want.
 OLDEST = .venv-test-oldest
 # The newest transformers, which changes how templates get messages: what breaks there shows before the pin moves.
 NEWEST = .venv-test-newest
+RAY = .venv-test-ray
 PLUGINS = $(sort $(wildcard plugins/*))
 EDITABLE = -e .[cli,testing] $(foreach plugin,$(PLUGINS),-e $(plugin))
 PIP_FLAGS = --quiet --disable-pip-version-check
@@ -22,7 +24,7 @@ BUILD = 'setuptools>=77' wheel
 ON_TOP = $(TEST)/bin/python scripts/venv_on_top.py
 SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml)
 
-.PHONY: demo test test-oldest test-newest corpus lint docs bench clean
+.PHONY: demo test test-oldest test-newest test-ray corpus lint docs bench clean
 
 demo: $(DEMO)/.done
 	@$(DEMO)/bin/rllm-renderer demo
@@ -38,6 +40,9 @@ corpus: $(TEST)/.done
 
 test-newest: $(NEWEST)/.done
 	$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(wildcard tests/core tests/learned)
+
+test-ray: $(RAY)/.done
+	$(RAY)/bin/python -m pytest tests/training/test_ray.py
 
 lint: $(TEST)/.done
 	$(TEST)/bin/ruff check
@@ -76,12 +81,17 @@ $(TEST)/.done: $(SOURCES)
 # On top of the tests' venv, with its own packages in front: installing torch and the rest twice takes minutes.
 $(OLDEST)/.done: $(TEST)/.done
 	$(ON_TOP) $(OLDEST)
-	$(OLDEST)/bin/pip install $(PIP_FLAGS) tinker-cookbook==0.4.3
+	$(OLDEST)/bin/pip install $(PIP_FLAGS) tinker-cookbook==0.4.1
 	touch $@
 
 $(NEWEST)/.done: $(TEST)/.done
 	$(ON_TOP) $(NEWEST)
 	$(NEWEST)/bin/pip install $(PIP_FLAGS) --upgrade transformers
+	touch $@
+
+$(RAY)/.done: $(TEST)/.done
+	$(ON_TOP) $(RAY)
+	$(RAY)/bin/pip install $(PIP_FLAGS) 'ray[data]==2.60.0'
 	touch $@
 
 clean:

@@ -16,6 +16,7 @@ from .contract.bridging import BridgeGuard
 from .contract.checking import ParseCheck
 from .contract.decoding import without_cleanup
 from .contract.dropped import DropCheck, Dropped
+from .contract.joined import Joined
 from .contract.marked import MarkedTokenizer
 from .contract.marker_text import MarkerText
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
@@ -93,11 +94,11 @@ class ResolvedRenderer(BridgeMethods):
         self._more_stops = frozenset(eos_ids(query.tokenizer)) - self._stops
         name = f"{self.backend}:{self.name}"
         self._parsing = ParseGuard(inner, name, self._lock, check, more_stops=self._more_stops, marked=marked)
-        self._bridging = BridgeGuard(inner, query, self.backend, self.name, self._lock, self._parsing, self._stops, text)
-        decode = getattr(query.tokenizer, "decode", None)
-        self._dropping = DropCheck(
-            inner.render_ids, decode, f"{self.backend}:{self.name}", self._lock, resolution.options.get("dropped", "error")
-        )
+        self._joined = Joined(inner.render_ids, tokenizer, self._lock)
+        dropped = resolution.options.get("dropped", "error")
+        self._dropping = DropCheck(inner.render_ids, getattr(query.tokenizer, "decode", None), name, self._lock, dropped)
+        checks = (self._parsing, self._stops, text, self._joined, self._dropping)
+        self._bridging = BridgeGuard(inner, query, name, self._lock, *checks)
 
     def __repr__(self) -> str:
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
@@ -186,9 +187,9 @@ class ResolvedRenderer(BridgeMethods):
                 locate(error, lambda beginning: self._upstream(method, beginning, declared, opener), prepared)
             raise
         if method == "render":
-            out = checked_tokens(out, self.backend, messages=len(prepared))
+            out = self._joined.tokens(checked_tokens(out, self.backend, messages=len(prepared)), prepared)
         else:
-            out = checked_ids(out, self.backend, "render_ids")
+            out = self._joined.ids(checked_ids(out, self.backend, "render_ids"), prepared)
         self._dropping.check(prepared, declared, opener)
         return out
 

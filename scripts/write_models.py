@@ -22,11 +22,12 @@ TABLES = (
     "models_table_fireworks",
     "models_table_tml",
     "models_table_parity",
+    "models_table_prefer",
     "models_table_parse",
     "models_table_turns",
     "models_table_supervised",
 )
-WITHOUT_ROWS = ("models_table_parity", "models_table_parse")
+WITHOUT_ROWS = ("models_table_parity", "models_table_prefer", "models_table_parse")
 
 
 def main() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 from ..errors import BridgeDeclined
 from ..plugin import Query
 from ..types import Message, Renderer
+from .dropped import DropCheck
 from .ids import IdsView
+from .joined import Joined
 from .marker_text import MarkerText
 from .messages import has_media, normalize_messages, normalize_tools
 from .pairing import answered_turn, calls_of, fill_results, results_in, sampled_calls
@@ -26,26 +28,31 @@ class BridgeGuard:
     Args:
         upstream: The backend's renderer.
         query: What it was made by.
-        backend: The backend's name, and ``name`` the backend's name of the renderer.
+        name: ``backend:renderer``.
         lock: Held while ``upstream`` works.
         parsing: Parses completions where only that tells whether they are whole.
         stops: Ids at which sampling stops.
         text: What becomes of control tokens that message text spells.
+        joined: What the renderer tokenizes apart, joined.
+        dropping: Whether what goes in shows.
     """
 
     def __init__(
         self,
         upstream: Renderer,
         query: Query,
-        backend: str,
         name: str,
         lock: Any,
         parsing: ParseGuard,
         stops: frozenset[int],
         text: MarkerText,
+        joined: Joined,
+        dropping: DropCheck,
     ) -> None:
-        self._upstream, self._backend, self._name, self._lock = upstream, backend, name, lock
-        self._parsing, self._stops, self._text = parsing, stops, text
+        self._upstream, self._name, self._lock = upstream, name, lock
+        self._backend = name.partition(":")[0]
+        self._parsing, self._stops, self._text, self._joined = parsing, stops, text, joined
+        self._dropping = dropping
         self._media = bool(getattr(upstream, "supports_media", False))
         self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
@@ -80,11 +87,19 @@ class BridgeGuard:
         new, declared = self._text.messages(new), self._text.tools(declared)
         previous = None if previous is None else self._text.messages([previous])[0]
         given = prompt if self._takes_views else prompt.to_list()
-        with self._lock:
-            out = self._upstream.bridge_to_next_turn(given, list(sampled), new, tools=declared, previous_message=previous)
-        if out is None:
-            raise BridgeDeclined(f"{self._backend}:{self._name} can't prove this bridge")
-        return checked_bridge(out, prompt, given, sampled, self._backend, messages=len(new))
+
+        def bridged(messages: list[dict[str, Any]]) -> BridgedTokens:
+            with self._lock:
+                out = self._upstream.bridge_to_next_turn(
+                    given, list(sampled), messages, tools=declared, previous_message=previous
+                )
+            if out is None:
+                raise BridgeDeclined(f"{self._name} can't prove this bridge")
+            return checked_bridge(out, prompt, given, sampled, self._backend, messages=len(messages))
+
+        out = self._joined.bridged(bridged(new), new)
+        self._dropping.refuse_bridge(new, declared is not None, lambda messages: bridged(messages).delta)
+        return out
 
     def _refuse_early(self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]]) -> None:
         """Declines that need nothing of the format."""
@@ -105,7 +120,7 @@ class BridgeGuard:
                     fix="thinking_retention='all' keeps it",
                 )
             if has_media(message) and not self._media:
-                raise BridgeDeclined(f"new message {index} carries media, and {self._backend}:{self._name} bridges text alone")
+                raise BridgeDeclined(f"new message {index} carries media, and {self._name} bridges text alone")
         if sum(map(self._stops.__contains__, sampled)) > 1:
             raise BridgeDeclined("the completion has more than one stop")
         if not self._parsing.more_stops.isdisjoint(sampled):

@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..discovery import warn_once
-from ..errors import MessageError, RendererError, UnsupportedToolsError
+from ..errors import BridgeDeclined, MessageError, RendererError, UnsupportedToolsError
 from ..plugin import probing
+from .conversation_shape import declared_shapes, shape_of, without_repeats
 
 logger = logging.getLogger("rllm_renderer")
 
 KNOWN_SHAPES = 4096
 """Shapes remembered a renderer; when there are more, all are learned again."""
-
-MOST_REPEATS = 3
-"""How often a group of messages (a call and its result) comes in a row before further ones are taken to be rendered alike."""
 
 Shape = tuple[Any, ...]
 
@@ -108,9 +106,34 @@ class DropCheck:
                 raise error
             warn_once(f"dropped='warn': {str(error).splitlines()[0]}", key=("dropped", self._name, str(dropped[0])))
 
+    def refuse_bridge(
+        self, new: list[dict[str, Any]], tooled: bool, added: Callable[[list[dict[str, Any]]], list[int]]
+    ) -> None:
+        """Check the new messages of a bridge that was made.
+
+        Args:
+            new: In normal form.
+            tooled: Whether tools are declared.
+            added: What the same bridge adds to prompt and completion for other new messages.
+
+        Raises:
+            BridgeDeclined: A text doesn't show: the render of the whole conversation tells whether it can be had at all.
+        """
+        if probing.get():
+            return
+        shape = ("bridge", shape_of(new), tooled)
+        known = self._known.get(shape)
+        if known is None:
+            self._known[shape] = known = self._tried(new, None, lambda trial: added(trial.messages))
+        if known:
+            what = str(known[0].error(self._name)).splitlines()[0].replace("message", "new message", 1)
+            if self._mode == "error":
+                raise BridgeDeclined(what, fix="render the whole conversation again")
+            warn_once(f"dropped='warn': {what}", key=("dropped", self._name, "bridge", str(known[0])))
+
     def dropped(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> tuple[Dropped, ...]:
         """All that isn't shown, in the order of the messages, tools first."""
-        shape = (_shape(messages), None if tools is None else _declared(tools), opener)
+        shape = (shape_of(messages), None if tools is None else declared_shapes(tools), opener)
         known = self._known.get(shape)
         if known is None:
             known = self._learned(messages, tools, opener, shape)
@@ -119,11 +142,11 @@ class DropCheck:
     def _learned(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool, shape: Shape
     ) -> tuple[Dropped, ...]:
-        kept = _without_repeats(shape[0])
+        kept = without_repeats(shape[0])
         short = (tuple(shape[0][index] for index in kept), *shape[1:])
         known = self._known.get(short)
         if known is None:
-            known = self._tried([messages[index] for index in kept], tools, opener)
+            known = self._tried([messages[index] for index in kept], tools, lambda trial: self._rendered(trial, opener))
         if len(self._known) >= KNOWN_SHAPES:
             self._known.clear()
         self._known[short] = known
@@ -134,19 +157,19 @@ class DropCheck:
             self._known[shape] = known
         return known
 
-    def _tried(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> tuple[Dropped, ...]:
+    def _tried(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, ids_of: Callable[[Trial], list[int]]
+    ) -> tuple[Dropped, ...]:
         token = probing.set(True)
         try:
             trial = Trial(messages, tools)
+            plain = ids_of(trial)
             if self._decode is not None:
-                shown = self._text(trial, opener)
+                shown = self._text(plain)
                 return tuple(
                     thing for word, thing in trial.things.items() if not (word in shown or trial.known_by_id(thing, shown))
                 )
-            plain = self._rendered(trial, opener)
-            return tuple(
-                thing for word, thing in trial.things.items() if self._rendered(Trial(messages, tools, word), opener) == plain
-            )
+            return tuple(thing for word, thing in trial.things.items() if ids_of(Trial(messages, tools, word)) == plain)
         except Exception as error:
             # The stand-in words are refused where the real texts weren't: nothing can be said of this shape.
             logger.info("%s: what it shows of this shape of conversation can't be told: %r", self._name, error)
@@ -158,60 +181,10 @@ class DropCheck:
         with self._lock:
             return list(self._render_ids(trial.messages, tools=trial.tools, add_generation_prompt=opener))
 
-    def _text(self, trial: Trial, opener: bool) -> str:
-        ids = self._rendered(trial, opener)
+    def _text(self, ids: list[int]) -> str:
         assert self._decode is not None
         with self._lock:
             return self._decode(ids, skip_special_tokens=False).casefold()
-
-
-# The shape of a conversation: whatever decides what is shown, and cheap to compare.
-
-
-def _shape(messages: list[dict[str, Any]]) -> tuple[Any, ...]:
-    calls: dict[str, tuple[int, int]] = {}
-    out: list[Any] = []
-    for index, message in enumerate(messages):
-        content, role = message["content"], message["role"]
-        blank = content if not content or (isinstance(content, str) and content.isspace()) else True
-        own: Any = None
-        if "tool_calls" in message:
-            own = tuple(_shape_of_call(call, index, at, calls) for at, call in enumerate(message["tool_calls"]))
-        elif role == "tool":
-            call_id = message.get("tool_call_id")
-            answered = calls.get(call_id) if call_id is not None else None
-            own = None if answered is None else (index - answered[0], answered[1])
-        reasoning = message.get("reasoning_content")
-        out.append((role, tuple(message), blank, own, bool(reasoning)))
-    return tuple(out)
-
-
-def _shape_of_call(call: dict[str, Any], index: int, at: int, calls: dict[str, tuple[int, int]]) -> tuple[Any, ...]:
-    call_id, function = call.get("id"), call["function"]
-    if call_id is not None:
-        calls[call_id] = index, at
-    return call_id and function["name"] in call_id, function["arguments"] == "{}"
-
-
-def _declared(tools: list[dict[str, Any]]) -> tuple[Any, ...]:
-    """The different shapes among the declarations: how many have one changes nothing."""
-    return tuple(dict.fromkeys((tuple(tool), tuple(tool["function"])) for tool in tools))
-
-
-def _without_repeats(shape: tuple[Any, ...]) -> list[int]:
-    """Indices of messages without the fourth and later of equal groups in a row, of one to four messages each."""
-    kept = list(range(len(shape)))
-    for size in (1, 2, 3, 4):
-        out: list[int] = []
-        for index in kept:
-            out.append(index)
-            behind = out[-size * (MOST_REPEATS + 1) :]
-            if len(behind) == size * (MOST_REPEATS + 1):
-                groups = [[shape[at] for at in behind[start : start + size]] for start in range(0, len(behind), size)]
-                if all(group == groups[0] for group in groups):
-                    del out[-size:]
-        kept = out
-    return kept
 
 
 class Trial:

@@ -14,10 +14,8 @@ from ..errors import OptionError
 from ..locking import lock_of, memory_of
 from ..plugin import TEMPLATE_BACKEND, Backend, Coverage, Match, Query, Unavailable, hookimpl
 from ..vocabulary import chat_template, chat_templates
+from .prelude import CLOCK
 from .renderer import NO_BRIDGE, ChatTemplateRenderer
-
-CLOCK = "strftime_now"
-"""The function by which templates print today's date; here it prints the day of ``Query.date``."""
 
 THINKING_VARIABLES = ("enable_thinking", "thinking")
 
@@ -49,12 +47,17 @@ class ChatTemplateBackend(Backend):
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
         variables = _template_variables(query)
         if CLOCK in (chat_template(query.tokenizer) or ""):
+            # The day of the resolution in place of today.
             variables[CLOCK] = datetime.date.fromisoformat(query.date).strftime
         return ChatTemplateRenderer(query.tokenizer, variables, bridge=coverage.has_bridge)
 
     def parsing(self, query: Query, coverage: Coverage) -> str:
         try:
-            return str(self.create(query, coverage).parser)
+            renderer = self.create(query, coverage)
+            shipped = (
+                "" if renderer.shipped is None else "the checkpoint's own response template, proven by round trips; beside it "
+            )
+            return f"{shipped}{renderer.parser}"
         except Exception as error:  # an option that the template can't honour, a template that doesn't compile
             return f"no completion can be parsed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 

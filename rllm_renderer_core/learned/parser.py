@@ -142,6 +142,31 @@ class LearnedParser:
         found = (self._ids.id_of(code) for code in self._learned.format.stops)
         return self._stop_ids | {token for token in found if token is not None}
 
+    def response_template(self) -> dict[str, Any]:
+        """What was learned as transformers' ``response_template``, proven by its engine.
+
+        Raises:
+            Declined: It can't be said or proven so, with the reason.
+        """
+        from .response_template import proven
+
+        return proven(self._known(), self._render, self._ids)
+
+    def misreads(self, template: Any) -> list[str]:
+        """The probe turns that transformers' engine doesn't read back by a template that the checkpoint ships, by their labels.
+
+        Raises:
+            Declined: Nothing can be learned to prove it by, or the installed transformers has no engine.
+        """
+        from .response_template import misread
+
+        return misread(template, self._known(), self._render, self._ids)
+
+    def _known(self) -> Learned:
+        if isinstance(self._outcome, str):
+            raise Declined(self._outcome)
+        return self._outcome
+
     # Parsing
 
     def parse_response(

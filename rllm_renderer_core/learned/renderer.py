@@ -12,10 +12,12 @@ from ..plugin import TEMPLATE_BACKEND
 from ..types import Message, ParsedResponse, RenderedTokens
 from ..vocabulary import control_ids, eos_ids
 from .attribution import Attribution
-from .call_form import TOOL
+from .call_form import QUESTION, TOOL
 from .parser import LearnedParser
+from .response_template import engine
 from .seam import SeamBridge
 from .seamed import SeamedRenderer
+from .shipped_parser import ShippedParser
 from .template import ChatTemplate
 from .template_parser import learned_parser
 
@@ -56,7 +58,7 @@ class ChatTemplateRenderer(SeamedRenderer):
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        return self.parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+        return (self.shipped or self.parser).parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
     def get_stop_token_ids(self) -> list[int]:
         """The tokenizer's, with those that history shows behind a turn of text or of calls (Gemma's ``<|tool_response>``)."""
@@ -82,6 +84,24 @@ class ChatTemplateRenderer(SeamedRenderer):
         """What reads completions; learned on first use, once a tokenizer and template."""
         return learned_parser(self._tokenizer, self._variables, self._stop_ids)
 
+    @cached_property
+    def shipped(self) -> ShippedParser | None:
+        """What reads completions by the response template that the checkpoint ships; ``None`` where none is proven."""
+        template = getattr(self._tokenizer, "response_template", None)
+        if template is None or engine() is None:
+            return None
+        try:
+            opener = self.render_ids([QUESTION], add_generation_prompt=True)
+        except Exception:  # a template that wants more than a user's message
+            return None
+        found = ShippedParser(template, self._tokenizer, self.parser, opener)
+        return found if found.why_not is None else None
+
+    @property
+    def second_parser(self) -> LearnedParser | None:
+        """For what the checkpoint's own response template doesn't read."""
+        return self.parser if self.shipped is not None else None
+
     @property
     def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
         """See ``Renderer``: as the template shows them, not as the vocabulary has them."""
@@ -90,7 +110,7 @@ class ChatTemplateRenderer(SeamedRenderer):
     @property
     def why_no_tool_calls(self) -> str | None:
         """Why no way of reading tool calls is proven, ``None`` where one is."""
-        return self.parser.why_no_tool_calls
+        return self.parser.why_no_tool_calls if self.shipped is None else None
 
     def why_no_bridge(self) -> str | None:
         """Why not even a plain message or result can be bridged over this template; ``None`` where one can."""

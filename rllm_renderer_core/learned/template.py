@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ from ..errors import RenderError
 from ..types import Message
 from ..vocabulary import chat_templates
 from .call_form import CallForm, takes_parts, with_parts
+from .prelude import CLOCK, NULLS, clock, drops_nulls, lacks_nulls, takes_functions
 
 
 class ChatTemplate:
@@ -66,21 +67,38 @@ class ChatTemplate:
     def _text(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> str:
         return str(self._apply(self._in_parts(messages, tools), tools, False, tokenize=False))
 
-    def _chosen(self, tools: Sequence[Any] | None) -> dict[str, str]:
-        """The source, where transformers doesn't choose it by itself: templates as a list, as a configuration has them."""
-        if not isinstance(getattr(self._tokenizer, "chat_template", None), (list, tuple)):
+    def _chosen(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> dict[str, str]:
+        """The source, where transformers doesn't choose it by itself (templates as a list, as a configuration has them), or
+        where something has to stand before it."""
+        listed = isinstance(getattr(self._tokenizer, "chat_template", None), (list, tuple))
+        nulls = lacks_nulls(messages) and self._drops_nulls
+        if not (listed or nulls or self._day):
             return {}
         found = chat_templates(self._tokenizer)
         name = "tool_use" if tools and "tool_use" in found else "default"
-        return {"chat_template": found[name]} if name in found else {}
+        if name not in found:
+            return {}
+        before = (clock(found[name], self._day) if self._day else "") + (NULLS if nulls else "")
+        return {"chat_template": before + found[name]}
+
+    @cached_property
+    def _drops_nulls(self) -> bool:
+        return drops_nulls(self._tokenizer.apply_chat_template)
+
+    @cached_property
+    def _day(self) -> Callable[[str], str] | None:
+        """What prints the day, where it can't be passed as a function."""
+        day: Callable[[str], str] | None = self._variables.get(CLOCK)
+        return None if day is None or takes_functions(self._tokenizer.apply_chat_template) else day
 
     def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool, *, tokenize: bool) -> Any:
+        variables = {key: value for key, value in self._variables.items() if key != CLOCK} if self._day else self._variables
         return self._tokenizer.apply_chat_template(
             [dict(message) for message in messages],
             tools=None if tools is None else list(tools),
             add_generation_prompt=opener,
             tokenize=tokenize,
-            **self._chosen(tools),
+            **self._chosen(messages, tools),
             **({"return_dict": False} if tokenize else {}),
-            **self._variables,
+            **variables,
         )

@@ -91,7 +91,8 @@ def _result(
     with budget.spent():
         wanted = expected(probe)
         if isinstance(wanted, str):
-            return ProbeResult(probe.name, Outcome.TEMPLATE_REFUSES, None, wanted, tags)
+            taken = "" if isinstance(got(probe), str) else "; the renderer takes it"
+            return ProbeResult(probe.name, Outcome.TEMPLATE_REFUSES, None, wanted + taken, tags)
         ids = got(probe)
     if isinstance(ids, str):
         return ProbeResult(probe.name, Outcome.RENDERER_REFUSES, None, ids, tags)

@@ -26,8 +26,12 @@ from .report import Outcome, ParityReport
 LEAST_PROBES = (len(PROBES) + 1) // 2
 """How many probes the template must accept: one that refuses most conversations proves too little."""
 
-MAY_REFUSE = "order"
-"""Tag of the probes that a winner may refuse: orders of roles that few conversations have. A refusal is never wrong ids."""
+MAY_REFUSE = frozenset({"order", "inline", "letters"})
+"""Tags of the probes that a winner may refuse: what few conversations have. A refusal is never wrong ids."""
+
+MAY_DECLARE = "inline"
+"""Tag of the probes on which a winner may differ where it documents that: whether text that spells a marker becomes one is a
+choice about texts, and tells nothing of the format."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,12 @@ class Tried:
         if self.report is None or not self.report.complete or self.report.accepted < LEAST_PROBES:
             return False
         odd = self.report.having(Outcome.DIFFERS, Outcome.DECLARED, Outcome.RENDERER_REFUSES)
-        return all(each.outcome is Outcome.RENDERER_REFUSES and MAY_REFUSE in each.tags for each in odd)
+        return all(
+            not MAY_REFUSE.isdisjoint(each.tags)
+            if each.outcome is Outcome.RENDERER_REFUSES
+            else each.outcome is Outcome.DECLARED and MAY_DECLARE in each.tags
+            for each in odd
+        )
 
     @property
     def passed(self) -> bool:

@@ -16,7 +16,7 @@ from ..errors import OptionError, ParityError
 from ..plugin import Query
 from ..renderer import ResolvedRenderer
 from .comparison import Budget, parity, template_renderer
-from .detection import Tried, try_all
+from .detection import MAY_REFUSE, Tried, try_all
 from .probes import PROBES
 from .report import Outcome, ParityReport, describe
 
@@ -103,7 +103,11 @@ def preferred(
 
 def _refuses_shown_tools(report: ParityReport, query: Query) -> bool:
     """Whether the renderer refuses tools that the template shows; a template that drops them shows none."""
-    refused = {each.probe for each in report.having(Outcome.RENDERER_REFUSES) if "tools" in each.tags}
+    refused = {
+        each.probe
+        for each in report.having(Outcome.RENDERER_REFUSES)
+        if "tools" in each.tags and MAY_REFUSE.isdisjoint(each.tags)
+    }
     probe = next((probe for probe in PROBES if probe.name in refused and probe.tools), None)
     if probe is None:
         return False

@@ -2,7 +2,8 @@
 
 Each probe is there because real templates differ on it: where the default system text goes, whether old reasoning stays, how
 tools are printed, whether parallel results share a turn, whether text is trimmed, what an assistant's turn ends with. Message
-texts are ordinary words, so that no probe depends on how a vocabulary treats control tokens.
+texts are ordinary words, so that no probe depends on how a vocabulary treats control tokens; but for those with the tag
+``"inline"``, whose texts have reasoning in them.
 """
 
 from __future__ import annotations
@@ -58,6 +59,22 @@ FOREIGN_TOOLS: tuple[Mapping[str, Any], ...] = (
 )
 """A declaration in another script, with what JSON escapes: some renderers write it as ``\\u00f6``, or in Python's spelling."""
 
+FOREIGN_VALUES: tuple[Mapping[str, Any], ...] = (
+    {
+        "type": "function",
+        "function": {
+            "name": "sort",
+            "description": "Sorts.",
+            "parameters": {
+                "type": "object",
+                "properties": {"kind": {"type": "string", "enum": ["é", "日"]}},
+                "required": ["kind"],
+            },
+        },
+    },
+)
+"""A declaration whose values aren't ASCII, which some renderers write as JSON escapes where they don't so with texts."""
+
 NESTED = {"q": 'a "b"\nc', "deep": True, "where": {"shelf": 3, "kind": "jar"}, "tags": ["x", "größer"]}
 REASONING = "Weighing it."
 
@@ -100,7 +117,8 @@ class Probe:
         opener: Whether the render ends with the opener of the next assistant turn.
         tools: Declarations, or ``None``.
         tags: Groups that a backend can name in ``deviations``: ``"system"``, ``"reasoning"``, ``"tools"`` (declared),
-            ``"calls"``, ``"results"``, ``"order"`` (of roles), ``"whitespace"``, ``"no opener"``.
+            ``"calls"``, ``"results"``, ``"order"`` (of roles), ``"whitespace"``, ``"inline"`` (reasoning in the text),
+            ``"letters"`` (of any script, in a declaration's values), ``"no opener"``.
     """
 
     name: str
@@ -138,7 +156,9 @@ PROBES: tuple[Probe, ...] = (
         *OPENING, FOUR, {"role": "system", "content": "Be kind."}, LIDS,
         tags="order",
     ),
-    # Reasoning, now and in history.
+    _probe("an empty answer in the history", *OPENING, _said(""), LIDS, tags="order"),
+    _probe("no user", SYSTEM, FOUR, opener=False, tags="order"),
+    # Reasoning, now and in history, as a field and in the text.
     _probe("reasoning in the last turn", *OPENING, _said("four apples", reasoning=REASONING), opener=False),
     _probe("reasoning before a second query", *OPENING, _said("four apples", reasoning=REASONING), LIDS),
     _probe(
@@ -153,10 +173,24 @@ PROBES: tuple[Probe, ...] = (
         _said("eleven", reasoning="Third."), LIDS,
         tools=True,
     ),
+    _probe("reasoning with edges", *OPENING, _said("four apples", reasoning="\nwhy\n"), opener=False),
+    _probe(
+        "reasoning with edges before a call",
+        *OPENING, _said("", _call("look", 0), reasoning="\nwhy\n"), FIVE,
+        tools=True,
+    ),
+    _probe("reasoning in the text", *OPENING, _said("<think>\nwhy\n</think>\n\nfour"), opener=False, tags="inline"),
+    _probe(
+        "reasoning in the text, in the history",
+        _user("How many apples?"), _said("<think>why</think>four"), LIDS,
+        tags="inline",
+    ),
+    _probe("only the end of reasoning in the text", *OPENING, _said("why</think>four"), opener=False, tags="inline"),
     # Tool declarations.
     _probe("tools, no system message", _user("How many apples?"), tools=True, tags="system"),
     _probe("tools and a system message", *OPENING, tools=True, tags="system"),
     _probe("a tool in another script", *OPENING, tools=FOREIGN_TOOLS),
+    _probe("a tool with values in another script", *OPENING, tools=FOREIGN_VALUES, tags="letters"),
     # Calls and results.
     _probe("a call", *OPENING, ONE_CALL, opener=False, tools=True),
     _probe("a call with nested arguments", *OPENING, _said("", _call("look", 0, NESTED)), FIVE, tools=True),
@@ -178,6 +212,17 @@ PROBES: tuple[Probe, ...] = (
         "white space at the edges",
         {"role": "system", "content": " Be brief.\n"}, _user("\n  How many?  \n\n"), _said(" four\n"), _user(" And lids? \n"),
         tags="whitespace,system",
+    ),
+    _probe("an answer that starts with a blank line", *OPENING, _said("\n\nfour"), opener=False, tags="whitespace"),
+    _probe(
+        "texts that start with blank lines",
+        {"role": "system", "content": "\nBe brief."}, _user("\n\nHow many apples?"), _said("\n\nfour"), _user("\nAnd lids?"),
+        tags="whitespace,system",
+    ),
+    _probe(
+        "blank lines beside a call and before its result",
+        *OPENING, _said("\n\nLet me see.\n\n", _call("look", 0)), _result("look", 0, "\n\nfive"),
+        tools=True, tags="whitespace",
     ),
     _probe(
         "unicode and blank lines",

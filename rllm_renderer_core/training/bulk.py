@@ -124,6 +124,8 @@ def build(
     }
     plan = json.loads(json.dumps(plan, default=sorted))
     _same_plan(output / "plan.json", plan)
+    if processes > 1:
+        _ = mapper.renderer  # before the workers are forked, which then have it, shard after shard
     rows = read_rows(source)
     number = shard = 0
     while texts := list(islice(rows, shard_rows)):

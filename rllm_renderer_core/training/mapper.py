@@ -61,15 +61,21 @@ class SupervisedMapper:
 
     @property
     def renderer(self) -> Any:
-        """The renderer of this process."""
+        """The renderer of this process: resolved once for all mappers that ask alike, and before a fork for all workers."""
         if self._renderer is None:
-            from ..resolver import resolve
-            from ..vocabulary import load_tokenizer
-
-            loaded = (self._load or load_tokenizer)(self.tokenizer or self.model)
-            pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
-            self._renderer = resolve(self.model, loaded, **pinned)
+            asked = (self.model, self.tokenizer, self.options, self.pin, self._load)
+            if _last.get("asked") != asked:
+                _last.update(asked=asked, renderer=self._resolved())
+            self._renderer = _last["renderer"]
         return self._renderer
+
+    def _resolved(self) -> Any:
+        from ..resolver import resolve
+        from ..vocabulary import load_tokenizer
+
+        loaded = (self._load or load_tokenizer)(self.tokenizer or self.model)
+        pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
+        return resolve(self.model, loaded, **pinned)
 
     def records(self, row: Mapping[str, Any], number: int, *, columnar: bool = True) -> list[dict[str, Any]]:
         """The output rows of one input row; ``columnar`` as in ``conversation_of``."""
@@ -97,6 +103,10 @@ class SupervisedMapper:
             }
             for each in examples
         ]
+
+
+_last: dict[str, Any] = {}
+"""What this process resolved last, and from what: mappers are pickled anew for each shard, without their renderer."""
 
 
 def _rows(batch: Any) -> Sequence[Mapping[str, Any]]:

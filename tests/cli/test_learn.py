@@ -28,3 +28,14 @@ def test_frames_and_proofs_of_a_checkpoint(folder, run):
     assert data["stops"] == ["<|im_end|>"]
     text = run("learn", where)
     assert text.exit_code == 0 and "<tool_call>" in text.stdout and data["summary"][:20] in text.stdout
+
+
+def test_a_response_template_is_written_or_the_reason_is_said(folder, run, tmp_path):
+    from rllm_renderer_core.learned.response_template import engine
+
+    where, path = folder("Qwen/Qwen3-8B"), tmp_path / "response_template.json"
+    out = run("learn", where, "--response-template", str(path))
+    if engine() is None:
+        assert out.exit_code == 2 and "5.13" in out.stderr and not path.exists()
+    else:
+        assert out.exit_code == 0 and json.loads(path.read_text("utf-8"))["fields"]["tool_calls"]["open"] == "<tool_call>"

@@ -394,9 +394,13 @@ def test_ids_changed_in_place_are_a_third_outcome():
 
 
 def test_a_mask_over_p_and_c_is_blanked():
-    ids = P + C + DELTA
-    out = wrap(Third(RenderedTokens(ids, [0] * len(ids), [True] * len(ids)))).bridge_to_next_turn(P, C, NEW)
-    assert out.message_indices == [None] * len(P + C) + [0] * len(DELTA)
+    class Masked(ToyRenderer):
+        def bridge_to_next_turn(self, *args, **more):
+            ids = super().bridge_to_next_turn(*args, **more).token_ids
+            return RenderedTokens(ids, [0] * len(ids), [True] * len(ids))
+
+    out = wrap(Masked()).bridge_to_next_turn(P, C, NEW)
+    assert out.message_indices == [None] * len(P + C) + [0] * (len(out.token_ids) - len(P + C))
     assert out.sampled_mask[: len(P + C)] == [None] * len(P + C)
 
 

@@ -9,8 +9,8 @@ import real_tokenizers
 import shapes
 from toy import ToyRenderer, ToyTokenizer, decode
 
-from rllm_renderer_core import MessageError, RendererWarning, Rollout, UnsupportedToolsError, resolve
-from rllm_renderer_core.contract import dropped
+from rllm_renderer_core import BridgeDeclined, MessageError, RendererWarning, Rollout, UnsupportedToolsError, resolve
+from rllm_renderer_core.contract.conversation_shape import MOST_REPEATS
 from rllm_renderer_core.testing import wrap
 
 USER = {"role": "user", "content": "How many?"}
@@ -101,6 +101,47 @@ def test_a_rollout_that_renders_again_never_goes_on_without_a_message():
         rollout.extend([DEVELOPER])
 
 
+@pytest.fixture
+def bridged(tokenizer):
+    """A renderer whose bridge leaves out what developers say, and how often it was asked."""
+
+    class Leaves(Forgetful):
+        bridges = 0
+
+        def bridge_to_next_turn(self, prompt, completion, new, **more):
+            self.bridges += 1
+            kept = [message for message in new if message["role"] not in self.forgets] or [USER]
+            return super().bridge_to_next_turn(prompt, completion, kept, **more)
+
+    bare = Leaves("developer")
+    renderer = wrap(bare, tokenizer)
+    prompt = renderer.render_ids([SYSTEM, USER], add_generation_prompt=True)
+    turn = renderer.render_ids([SYSTEM, USER, {"role": "assistant", "content": "four"}])[len(prompt) :]
+    stop = next(at for at, each in enumerate(turn) if each in renderer.get_stop_token_ids())
+
+    def bridge(*new):
+        return renderer.try_bridge(prompt, turn[: stop + 1], list(new))
+
+    return bare, bridge
+
+
+def test_a_bridge_that_drops_a_message_is_declined_and_says_which(bridged):
+    _, bridge = bridged
+    out = bridge(USER, DEVELOPER)
+    assert isinstance(out, BridgeDeclined)
+    assert "new message 1 (developer): its text doesn't show" in out.reason
+    assert not isinstance(bridge(USER, USER), BridgeDeclined)
+
+
+def test_a_shape_of_new_messages_is_learned_with_one_more_bridge(bridged, tokenizer):
+    bare, bridge = bridged
+    bridge(USER)
+    learned = bare.bridges
+    bridge({**USER, "content": "And lids?"})
+    assert bare.bridges == learned + 1
+    assert learned == 2 or not hasattr(tokenizer, "decode")
+
+
 def test_a_shape_is_learned_once_with_one_render():
     bare = Forgetful(tokenizer=Decoding())
     renderer = wrap(bare, bare.tokenizer)
@@ -123,7 +164,7 @@ def test_repeated_rounds_are_one_shape():
 
     for count in range(12):
         renderer.render_ids(rounds(count))
-    assert bare.renders == 12 + 1 + dropped.MOST_REPEATS
+    assert bare.renders == 12 + 1 + MOST_REPEATS
 
 
 def test_the_index_is_that_of_the_whole_list():

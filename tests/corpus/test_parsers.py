@@ -1,6 +1,8 @@
-"""Learned parsers over public chat templates: generated turns on each, right or flagged, none wrong.
+"""Learned parsers over public chat templates: generated turns with calls on each, right or flagged, none wrong.
 
 A fixed sample of templates; all of them with ``PUBLIC_TEMPLATES=all`` (``make corpus``), which also prints the table.
+llama.cpp's autoparser (October 2026) reads 1,259 of 1,921 such turns right, and loses calls in silence in 232; a learned parser
+shall read nine of ten right, those of templates without a proven parser counted, and flag the others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from rllm_renderer_core.learned.template_parser import learned_parser
 chat_templates = pytest.importorskip("chat_templates", reason="not proved: the loader of public templates isn't there")
 
 ALL = os.environ.get("PUBLIC_TEMPLATES") == "all"
-SAMPLE, TURNS = 24, 20 if ALL else 6
+SAMPLE, TURNS = 120, 20 if ALL else 3
 
 
 def chosen():
@@ -43,30 +45,35 @@ def outcomes():
 
 
 def outcome(name, tokenizer, template):
-    """How many of the template's turns came out how, or why no way of writing calls is proven."""
+    """How many of the template's turns came out how, and why no way of writing calls is proven, where none is."""
     parser = learned_parser(tokenizer, {}, [tokenizer.eos_token_id])
-    if not parser.parses_tool_calls:
-        return parser.why_no_tool_calls
     own = tokenizer.eos_token_id
     stops = tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids, key=lambda token: token != own))
     found = collections.Counter()
     for turn in drawn(name, TURNS, calls_always=True):
         made = template.completion(turn, stops)
-        if made is not None:
+        if made is not None and not parser.parses_tool_calls:
+            found["declined"] += 1
+        elif made is not None:
             prompt, body, shown = made
             parsed = parser.parse_response(template.ids_of(body), tools=TOOLS, prompt_ids=template.ids_of(prompt))
             found[verdict(template, parsed, shown, turn)] += 1
-    return found
+    return found, parser.why_no_tool_calls
 
 
 def test_no_generated_turn_is_read_wrong(outcomes):
-    assert not {name: found for name, found in outcomes.items() if isinstance(found, collections.Counter) and found["wrong"]}
+    assert not {name: found for name, (found, _) in outcomes.items() if found["wrong"]}
+
+
+def test_nine_of_ten_generated_turns_are_read_right(outcomes):
+    total = sum((found for found, _ in outcomes.values()), collections.Counter())
+    print(f"\n{total.total()} turns with calls on {len(outcomes)} templates: {dict(total)}")
+    assert total["right"] + total["alike"] >= 0.911 * total.total() > 0
 
 
 def test_where_calls_show_a_way_of_writing_them_is_proven(outcomes):
-    declined = {name: found for name, found in outcomes.items() if isinstance(found, str)}
-    total = sum((found for found in outcomes.values() if isinstance(found, collections.Counter)), collections.Counter())
-    print(f"\n{len(outcomes)} templates show calls, {len(declined)} declined; turns: {dict(total)}")
+    declined = {name: why for name, (_, why) in outcomes.items() if why is not None}
+    print(f"\n{len(outcomes)} templates show calls, {len(declined)} declined")
     for name, why in declined.items():
         print(f"  {name}: {why}")
     assert outcomes and len(declined) <= 0.05 * len(outcomes) + (not ALL)

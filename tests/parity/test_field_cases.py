@@ -30,12 +30,18 @@ CASES = {
     "case 59 reasoning in the text, in the history": ([*OPENING, INLINE, LIDS], None),
     "case 59 only its close": ([*OPENING, said("why</think>four")], None),
     "case 62 an enum in another script": (list(OPENING), [shapes.LETTERS]),
+    "case 67 an answer that starts with a blank line": ([*OPENING, said("\n\nfour")], None),
+    "case 67 the same in the history, and a user's": (
+        [*OPENING, said("\n\nfour"), {"role": "user", "content": "\n\nAnd lids?"}],
+        None,
+    ),
     "case 84 a result known by its id": ([*OPENING, ONE_CALL, UNNAMED], None),
     "case 85 reasoning with edges": ([*OPENING, said("four", reasoning_content="\nr\n")], None),
 }
 
 MODELS = (
     "Qwen/Qwen3-8B",
+    "Qwen/Qwen3-4B-Instruct-2507",
     "Qwen/Qwen3.5-9B",
     "Qwen/Qwen3.6-35B-A3B",
     "Qwen/Qwen3.8-27B",
@@ -44,22 +50,18 @@ MODELS = (
     "zai-org/GLM-5.2",
     "moonshotai/Kimi-K2.6",
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "MiniMaxAI/MiniMax-M2",
     "MiniMaxAI/MiniMax-M2.7",
     "MiniMaxAI/MiniMax-M3",
 )
 
 KNOWN = {
-    ("GLM-5.1", "prime"): ("case 59",),
-    ("GLM-5.1", "fireworks"): ("case 59",),
-    ("GLM-5.2", "fireworks"): ("case 59",),
     ("MiniMax-M3", "minimax-m3"): ("case 59",),
     ("DeepSeek-V3.1", "tinker"): ("case 62",),
-    ("Qwen3.8-27B", "tinker"): ("case 59",),
-    ("Qwen3.8-27B", "fireworks"): ("case 59",),
     **{("Kimi-K2.6", backend): ("case 62",) for backend in ("prime", "tinker", "fireworks")},
 }
-"""Where tools are declared in another way (by Kimi's own tokenizer class; not at all by DeepSeek's template), white space at
-the edges of reasoning that the text has in it is trimmed, or spelled markers are text by default, as the plugin documents."""
+"""Where tools are declared in another way (by Kimi's own tokenizer class; not at all by DeepSeek's template), or spelled
+markers are text by default, as the plugin documents."""
 
 
 def ids_of(renderer, messages, tools):

@@ -86,7 +86,7 @@ def test_an_equal_winner_costs_no_search():
 
 def test_without_an_equal_one_it_warns_as_before(install):
     install("rllm-renderer-toy", source=plugin_source("trims", "wrong-bridge", listed=LISTED))
-    with pytest.warns(RendererWarning, match="differs from the tokenizer's chat template on 3 of"):
+    with pytest.warns(RendererWarning, match="differs from the tokenizer's chat template on [0-9]+ of"):
         assert resolve("toy/one", TemplateTokenizer()).name == "trims"
 
 

@@ -7,7 +7,7 @@ import pytest
 from rllm_renderer_core.contract.messages import normalize_messages, normalize_tools
 from rllm_renderer_core.parity.probes import PROBES, TURN_SHAPES
 
-TAGS = {"system", "reasoning", "tools", "calls", "results", "order", "whitespace", "no opener"}
+TAGS = {"system", "reasoning", "tools", "calls", "results", "order", "whitespace", "inline", "letters", "no opener"}
 
 
 def test_names_are_unique_and_there_are_nine_shapes():

@@ -49,6 +49,8 @@ def pin(tmp_path):
 class GatewayProcess:
     """``python -m rllm_model_gateway`` on a free port of 127.0.0.1, ended with the ``with`` block."""
 
+    command = ("-m", "rllm_model_gateway")
+
     def __init__(self, changed, *arguments, **variables):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -59,8 +61,7 @@ class GatewayProcess:
                 sys.executable,
                 "-W",
                 "ignore",
-                "-m",
-                "rllm_model_gateway",
+                *self.command,
                 "--host",
                 "127.0.0.1",
                 "--port",
@@ -74,7 +75,7 @@ class GatewayProcess:
         )
 
     def ready(self):
-        for _ in range(300):
+        for _ in range(1200):
             if self.process.poll() is not None:
                 return False
             try:

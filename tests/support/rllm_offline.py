@@ -6,8 +6,10 @@ gives the same ids, so that the module's assertions are about our objects.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
+import threading
 import types
 from typing import Any
 
@@ -82,10 +84,20 @@ def stand_in_for_fireworks() -> None:
         sys.modules["fireworks.training.sdk"].DeploymentSampler = DeploymentSampler  # type: ignore[attr-defined]
 
 
+def let_go_of_connections() -> None:
+    """rLLM's tests, changed or not, leave some open, whose threads the interpreter would wait for at its end."""
+    try:
+        from aiosqlite import core
+    except ImportError:
+        return
+    core.Thread = functools.partial(threading.Thread, daemon=True)  # type: ignore[attr-defined]
+
+
 def pytest_configure(config: Any) -> None:
     import transformers
 
     stand_in_for_fireworks()
+    let_go_of_connections()
 
     transformers.AutoTokenizer.from_pretrained = load
     try:

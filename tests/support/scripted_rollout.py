@@ -132,6 +132,11 @@ class Worker:
             reason = "length" if TURNS[turn].cut_off else "tool_calls" if parsed.tool_calls else "stop"
             choice = {"index": 0, "message": message, "finish_reason": reason, "token_ids": sampled}
             choice["logprobs"] = {"content": [{"token": "x", "logprob": -0.5, "top_logprobs": []} for _ in sampled]}
+            if body.get("stream"):
+                choice["delta"] = choice.pop("message")
+                for at, call in enumerate(choice["delta"].get("tool_calls") or ()):
+                    call["index"] = at
+                return events("chat.completion.chunk", choice, prompt, sampled)
             return JSONResponse(
                 {"id": f"chat-{session}-{turn}", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
                 | {"prompt_token_ids": prompt, "usage": _usage(prompt, sampled)}
@@ -145,6 +150,8 @@ class Worker:
             text = self.renderer.tokenizer.decode(sampled)
             choice = {"index": 0, "text": text, "finish_reason": reason, "token_ids": sampled}
             choice["logprobs"] = {"token_logprobs": [-0.5] * len(sampled), "token_ids": sampled}
+            if body.get("stream"):
+                return events("text_completion", choice, prompt, sampled)
             return JSONResponse(
                 {"id": f"cmpl-{session}-{turn}", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
                 | {"prompt_token_ids": prompt, "usage": _usage(prompt, sampled)}
@@ -160,6 +167,20 @@ class Worker:
         session, turn = map(int, STEP.findall(self.renderer.tokenizer.decode(prompt))[-1])
         self.log.append({"path": path, "session": session, "turn": turn, "prompt": list(prompt)})
         return session, turn, completion(self.renderer, turn)
+
+
+def events(kind: str, choice: dict[str, Any], prompt: list[int], sampled: list[int]) -> Any:
+    """A response as a stream of vLLM's: the whole text in one event, its end in another."""
+    from fastapi.responses import StreamingResponse
+
+    head = {"id": "stream", "object": kind, "created": 0, "model": "m"}
+    ended = {"index": 0, "finish_reason": choice["finish_reason"]} | ({"text": ""} if "text" in choice else {"delta": {}})
+    parts = [
+        head | {"prompt_token_ids": prompt, "choices": [choice | {"finish_reason": None}]},
+        head | {"choices": [ended], "usage": _usage(prompt, sampled)},
+    ]
+    lines = [f"data: {json.dumps(part)}\n\n" for part in parts]
+    return StreamingResponse(iter([*lines, "data: [DONE]\n\n"]), media_type="text/event-stream")
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:

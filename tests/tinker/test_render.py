@@ -76,7 +76,7 @@ def test_known_differences_are_still_there(renderer_of):
         messages, opener = next((m, o) for n, m, o in oracle.conversations() if n == name)
         if resolved.render_ids(messages, add_generation_prompt=opener) == oracle.expected_ids(case, messages, None, opener):
             gone.append((renderer, name, why))
-    assert gone in ([], [g for g in gone if g[0] == "deepseekv3_thinking"])  # which 0.4.3 doesn't have
+    assert gone in ([], [g for g in gone if g[0] == "deepseekv3_thinking"])  # which 0.4 doesn't have
 
 
 def test_render_and_render_ids_agree_and_attribute(case, resolved):

@@ -90,6 +90,28 @@ def test_more_processes_and_other_shards_give_the_same_rows(data: pathlib.Path, 
     assert one["digest"] == two["digest"] and one["counts"] == two["counts"] and len(two["parts"]) == 3
 
 
+def counted(name: str) -> Any:
+    """The demo's tokenizer; each load leaves a line in a file."""
+    from rllm_renderer_core.cli.options import load_tokenizer
+
+    with open(os.environ["LOADS"], "a", encoding="utf-8") as file:
+        file.write(f"{os.getpid()}\n")
+    return load_tokenizer(name)
+
+
+def test_workers_have_the_renderer_that_was_loaded_before_they_began(
+    data: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rllm_renderer_core.training.bulk import build
+    from rllm_renderer_core.training.mapper import SupervisedMapper
+
+    monkeypatch.setenv("LOADS", str(tmp_path / "loads"))
+    mapper = SupervisedMapper(MODEL, tokenizer="demo", options={"parity": "off"}, load=counted)
+    manifest = build(data, tmp_path / "out", mapper, processes=2, shard_rows=3)
+    assert len(manifest["parts"]) == 3 and manifest["counts"]["rejected"] == len(REJECTED)
+    assert (tmp_path / "loads").read_text().split() == [str(os.getpid())]
+
+
 def test_a_killed_run_goes_on_and_gives_the_same(tmp_path: pathlib.Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(talk(number)) + "\n" for number in range(60)), encoding="utf-8")

@@ -11,6 +11,17 @@ from rllm_renderer_tinker.rewrites import Untrimmed
 class Glm51:
     """In front of the cookbook's ``glm5`` and ``glm_moe_dsa``. Source: chat_template.jinja of zai-org/GLM-5.1 and 5.2."""
 
+    def _render_assistant(self, message: dict[str, Any], ctx: Any, **more: Any) -> Any:
+        """Reasoning that the text has in it keeps its edges as well. Taken out here, as it doesn't count as reasoning where
+        the template looks for turns that have some."""
+        content = message["content"]
+        if isinstance(content, str) and "</think>" in content:
+            thought = content.split("</think>")[0].split("<think>")[-1]
+            text = content.split("</think>")[-1]
+            parts = [{"type": "thinking", "thinking": thought}, {"type": "text", "text": text}]
+            message = {**message, "content": parts}
+        return super()._render_assistant(message, ctx, **more)  # type: ignore[misc]
+
     def _assistant_think_block(self, *, reasoning: str, **more: Any) -> str:
         """Reasoning keeps the white space at its edges."""
         block: str = super()._assistant_think_block(reasoning=Untrimmed(reasoning), **more)  # type: ignore[misc]

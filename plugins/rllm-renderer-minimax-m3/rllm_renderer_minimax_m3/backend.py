@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query
@@ -45,6 +45,9 @@ class MiniMaxM3Backend(Backend):
 
     def candidates(self, query: Query) -> Iterable[Coverage]:
         return (self._coverage(Match.PARITY, "the tokenizer's template gives the same ids"),)
+
+    def deviations(self, coverage: Coverage) -> Mapping[str, str]:
+        return {"inline": "a marker that text spells is text, but under chat_template_kwargs={'marker_text': 'template'}"}
 
     def _coverage(self, match: Match, reason: str) -> Coverage:
         return Coverage(renderer=self.name, match=match, has_bridge=True, reason=reason)

@@ -148,12 +148,16 @@ class _Untrimmed(str):
 
 
 def _untrimmed_reasoning(messages: list[Numbered]) -> list[Numbered]:
-    return [
-        (index, {**message, "reasoning_content": _Untrimmed(message["reasoning_content"])})
-        if message.get("reasoning_content")
-        else (index, message)
-        for index, message in messages
-    ]
+    """Reasoning as it is, that which the text has in it too."""
+
+    def changed(message: dict[str, Any]) -> dict[str, Any]:
+        reasoning, content = message.get("reasoning_content"), message["content"]
+        if reasoning is None and message["role"] == "assistant" and "</think>" in content:
+            reasoning = content.split("</think>")[0].split("<think>")[-1]
+            message = {**message, "content": content.split("</think>")[-1], "reasoning_content": reasoning}
+        return {**message, "reasoning_content": _Untrimmed(reasoning)} if reasoning else message
+
+    return [(index, changed(message)) for index, message in messages]
 
 
 def _text_is_text(messages: list[Numbered]) -> list[Numbered]:
@@ -221,6 +225,13 @@ CORRECTIONS: tuple[Correction, ...] = (
         ("qwen3",),
         _drop_reasoning,
         "the template of Instruct-2507 has no reasoning",
+        when=lambda variant: variant.unthinking_qwen3,
+        scope="render",
+    ),
+    Correction(
+        ("qwen3",),
+        _text_is_text,
+        "the template of Instruct-2507 reads no reasoning out of the text",
         when=lambda variant: variant.unthinking_qwen3,
         scope="render",
     ),

@@ -75,7 +75,6 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("DeepSeekV31",), "has no reasoning in past turns", texts.drop_reasoning),
     Correction(("DeepSeekV3", "DeepSeekR1"), "opens no turn behind a result", refusals.refuse_results),
     Correction(DEEPSEEK_V3, "collects system texts at the start", texts.collect_systems),
-    Correction(("Qwen3", "Qwen38", "Qwen35"), "encodes a role and its text as one", texts.as_one_with_header),
     Correction((*QWEN, "Nemotron3"), "gives each message a turn", texts.apart_by_break("User")),
     Correction(V4, "joins users in a row with an empty line", texts.joined_users),
     Correction(V4, "sorts results by their calls", texts.results_by_call),

@@ -67,8 +67,10 @@ def is_query(message: dict[str, Any]) -> bool:
 
 
 def qwen3_reasoning(messages: Messages, context: Context) -> Messages:
-    """Reasoning behind the last query, in the template's frame; none before. Upstream frames a last turn itself."""
+    """Reasoning behind the last query, in the template's frame; none before. Upstream frames a last turn itself, where the
+    model reasons."""
     query = last_query(messages)
+    reasons = context.arguments.get("support_thinking", True)
     out = list(messages)
     for at, message in enumerate(messages):
         if message["role"] != "assistant":
@@ -79,7 +81,7 @@ def qwen3_reasoning(messages: Messages, context: Context) -> Messages:
         if at <= query or not (reasoning or last):
             out[at] = bare
         elif last:
-            out[at] = {**bare, "content": message["content"].lstrip("\n")}
+            out[at] = {**bare, "content": message["content"].lstrip("\n")} if reasons else bare
             if reasoning:
                 out[at]["reasoning_content"] = reasoning
         else:
@@ -165,22 +167,6 @@ def collect_systems(messages: Messages, context: Context) -> Messages:
         return messages
     rest = [message for message in messages if message["role"] != "system"]
     return [{"role": "system", "content": "\n\n".join(message["content"] for message in systems)}, *rest]
-
-
-def as_one_with_header(messages: Messages, context: Context) -> Messages:
-    """Texts that begin with a blank line: it merges with the newline of the role's header, which upstream encodes apart."""
-    return [
-        {**message, "content": context.splices.hold(message["content"])} if _joins_header(message) else message
-        for message in messages
-    ]
-
-
-def _joins_header(message: dict[str, Any]) -> bool:
-    content = message["content"]
-    if not isinstance(content, str) or not content[:1].isspace() or message["role"] == BREAK or "reasoning_content" in message:
-        return False
-    lead = content[: len(content) - len(content.lstrip())]
-    return "\n" in lead or "\r" in lead
 
 
 def apart_by_break(kind: str) -> Row:

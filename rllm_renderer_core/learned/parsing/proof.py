@@ -82,12 +82,12 @@ class Proof:
                 return seen
         return seen | self._behind_others(form)
 
-    def _turns(self, form: TurnFormat) -> Iterator[tuple[str, str | None, str, list[tuple[str, Any]]]]:
+    def _turns(self, form: TurnFormat, *, calls: bool = False) -> Iterator[tuple[str, str | None, str, list[tuple[str, Any]]]]:
         for reasoning in (None, _REASONING) if form.reasoning_close else (None,):
             beside = " with reasoning" if reasoning else ""
             yield f"text{beside}", reasoning, _TEXT, []
             yield f"a word{beside}", reasoning, "ok", []
-            if form.calls is None:
+            if form.calls is None and not calls:
                 continue
             for label, arguments in ARGUMENTS.items():
                 if not reasoning or label in _BESIDE_REASONING:
@@ -121,14 +121,49 @@ class Proof:
 
     def outcome(self, form: TurnFormat, reasoning: str | None, content: str, calls: list[tuple[str, Any]]) -> Outcome:
         message = self.probes.message(reasoning, content, calls)
+        text, opened, shows = self._sampled(form, message, reasoning, content, calls)
+        if text is None:
+            return Outcome(UNREACHABLE)
+        turn = form.parse(text, opened, TOOLS)
+        return Outcome(self._verdict(turn, message, shows, content, calls), bool(turn.calls), bool(turn.reasoning))
+
+    def completions(
+        self, form: TurnFormat, *, calls: bool = False
+    ) -> Iterator[tuple[str, str, str | None, str, list[tuple[str, Any]]]]:
+        """The probe turns that a completion behind the prompt makes: label, completion, and the parts that it shows.
+
+        Args:
+            form: The format that tells prompt and completion apart.
+            calls: Turns with calls too where the format has none.
+        """
+        for label, reasoning, content, called in self._turns(form, calls=calls):
+            message = self.probes.message(reasoning, content, called)
+            text, opened, shows = self._sampled(form, message, reasoning, content, called)
+            if text is not None and opened == form.opened_by(self.probes.prompt):
+                yield label, text, shows, content, called
+
+    def reads_back(
+        self, form: TurnFormat, text: str, reasoning: str | None, content: str, calls: list[tuple[str, Any]]
+    ) -> bool:
+        """Whether a format reads one of these completions as what it is."""
+        turn = form.parse(text, form.opened_by(self.probes.prompt), TOOLS)
+        return self._verdict(turn, self.probes.message(reasoning, content, calls), reasoning, content, calls) == RIGHT
+
+    def _sampled(
+        self,
+        form: TurnFormat,
+        message: dict[str, Any],
+        reasoning: str | None,
+        content: str,
+        calls: list[tuple[str, Any]],
+    ) -> tuple[str | None, bool, str | None]:
+        """The completion of a turn up to its stop, whether reasoning is open before it, and what of the reasoning it shows."""
         text, opened = self._completion(form, message, reasoning)
         body, rest = until_stop(text or "", form.stops)
         # No stop, or one in the middle of the turn (DeepSeek V3, three calls; R1, text behind calls).
         if text is None or not rest or (calls and (calls[-1][0] in rest or (content and content in rest))):
-            return Outcome(UNREACHABLE)
-        shows = reasoning if reasoning and reasoning in body else None  # history may drop it
-        turn = form.parse(body + rest[0], opened, TOOLS)
-        return Outcome(self._verdict(turn, message, shows, content, calls), bool(turn.calls), bool(turn.reasoning))
+            return None, opened, None
+        return body + rest[0], opened, reasoning if reasoning and reasoning in body else None  # history may drop it
 
     def _completion(self, form: TurnFormat, message: dict[str, Any], reasoning: str | None) -> tuple[str | None, bool]:
         """What would be sampled behind the prompt to make this turn, and whether reasoning is open before it."""
