@@ -1,7 +1,7 @@
 # make demo   an episode on a real vocabulary, offline, without torch and transformers
 # make test   everything that the tests need, into venvs of their own, then all tests
 # make corpus bridges over all public chat templates; the tests take a sample
-# make test-newest   the core's tests with the newest transformers, beside the pinned one
+# make test-newest   the core's tests with the newest transformers, beside the pinned one; CI runs those of what it changes
 # make test-ray      training sequences on a local Ray cluster
 # make lint   ruff, mypy and which module may import which (import-linter)
 # make docs   the site of docs/ and the API reference, into build/site
@@ -38,8 +38,9 @@ test-oldest: $(OLDEST)/.done
 corpus: $(TEST)/.done
 	PUBLIC_TEMPLATES=all $(TEST)/bin/python -m pytest -s tests/corpus
 
+NEWEST_TESTS = $(wildcard tests/core tests/learned)
 test-newest: $(NEWEST)/.done
-	$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(wildcard tests/core tests/learned)
+	$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(NEWEST_TESTS)
 
 test-ray: $(RAY)/.done
 	$(RAY)/bin/python -m pytest tests/training/test_ray.py
