@@ -63,11 +63,12 @@ def test_case_40_arrays_are_converted(make):
     try:
         assert returning("render_ids", make(P)).render_ids(OPENING) == P
         out = returning("render", RenderedTokens(make(P))).render(OPENING)
+        bridged = ToyRenderer().bridge_to_next_turn(P, C, NEW).token_ids
+        continued = returning("bridge_to_next_turn", RenderedTokens(make(bridged))).bridge_to_next_turn(P, C, NEW)
     finally:
         probing.reset(token)
     assert out.token_ids == P and {type(each) for each in out.token_ids} == {int}
-    bridged = ToyRenderer().bridge_to_next_turn(P, C, NEW).token_ids
-    out = returning("bridge_to_next_turn", RenderedTokens(make(bridged))).bridge_to_next_turn(P, C, NEW)
+    out = continued
     assert out.token_ids == bridged and {type(each) for each in out.token_ids} == {int}
 
 

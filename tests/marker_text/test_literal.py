@@ -168,6 +168,8 @@ def test_bridges_have_no_control_id_from_text(model, backend):
 def test_harmless_text_gives_the_same_ids(model, backend):
     subject, allowing = renderer(model, backend), renderer(model, backend, "allow")
     for probe in PROBES:
+        if "inline" in probe.tags:
+            continue  # reasoning inside a text is control tokens that the text spells
         try:
             ids = allowing.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
         except RendererError:

@@ -55,6 +55,7 @@ KIMI = ("KimiK2", "KimiK25")
 # fmt: off
 CORRECTIONS: tuple[Correction, ...] = (
     Correction((*QWEN, *DEEPSEEK_V3, *GLM, *KIMI, "Nemotron3"), "cuts reasoning out of text", refusals.refuse_inline_reasoning),
+    Correction(V4, "reads its markers in a text as control tokens", refusals.refuse_inline_reasoning),
     Correction(DEEPSEEK_V3, "opens an assistant's turn behind a user alone", refusals.refuse_without_user),
     Correction(("Qwen35", "Qwen38"), "refuses a conversation without a user's text", refusals.refuse_without_query),
     Correction(("Qwen35", "Qwen38"), "trims every text", texts.trim("user", "system", "assistant", "tool")),
