@@ -82,4 +82,4 @@ def test_no_id_of_harmless_text_changes():
             wrong[name] = changed
     print(f"\n{templates} templates, {rendered} probes rendered")
     assert not wrong
-    assert templates >= len(chosen()) * 0.9 and rendered > 14 * templates
+    assert templates >= len(chosen()) * 0.8 and rendered > 14 * templates
