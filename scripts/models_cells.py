@@ -73,6 +73,13 @@ class Table:
             file.write_text(json.dumps(self.rows, indent=1), encoding="utf-8")
 
 
+def wanted(model: str) -> bool:
+    """Whether a model is asked for, by a part of its name among the arguments. Without any, all are, and where
+    scripts/write_models.py asks, which passes a file for its summary."""
+    parts = [] if "--rows" in sys.argv else [each for each in sys.argv[1:] if not each.startswith("--")]
+    return not parts or any(part in model for part in parts)
+
+
 def measured_with(*distributions: str) -> str:
     """The line above a table: the versions of what was measured."""
     from rllm_renderer_core.metadata import installed_version

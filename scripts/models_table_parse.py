@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import parse_suite
+from models_cells import wanted
 from parse_suite_failures import FAILURES
 
 from rllm_renderer_core.errors import RendererError
@@ -37,10 +38,9 @@ adapter names, reasoning first, over ``raw_output``. SGLang's server feeds gpt-o
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    wanted = [each for each in sys.argv[1:] if not each.startswith("--")] if "--rows" not in sys.argv else []
     counts: Counter[tuple[str, str]] = Counter()
     for model in sorted(parse_suite.by_model()):
-        if not wanted or any(each in model for each in wanted):
+        if wanted(model):
             count(model, counts)
     print(
         f"Measured with canitoolcall {version('canitoolcall')}, renderers {version('renderers')}, tinker-cookbook "

@@ -25,7 +25,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import real_tokenizers
 import shapes
 import supervised_oracle as oracle
-from models_cells import Table, measured_with
+from models_cells import Table, measured_with, wanted
 from supervised_backends import BACKENDS, Served, served, tools_on
 
 from rllm_renderer_core import supervised
@@ -36,12 +36,11 @@ Sequences = list[tuple[list[int], list[bool]]]
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    wanted = [] if sys.argv[1:2] == ["--rows"] else sys.argv[1:]  # scripts/write_models.py passes a file for its summary
     print(measured_with("renderers", "tinker-cookbook", "transformers"))
     table = Table(("model", "backend", "reachable turns", "exact", "wrong", "upstream exact"))
     total = Counter[str]()
     for model in real_tokenizers.MODELS:
-        if wanted and not any(each in model for each in wanted):
+        if not wanted(model):
             continue
         for backend in BACKENDS:
             found = served(model, backend)

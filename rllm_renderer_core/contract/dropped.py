@@ -124,7 +124,7 @@ class DropCheck:
         shape = ("bridge", shape_of(new), tooled)
         known = self._known.get(shape)
         if known is None:
-            self._known[shape] = known = self._tried(new, None, lambda trial: added(trial.messages))
+            known = self._kept(shape, self._tried(new, None, lambda trial: added(trial.messages)))
         if known:
             what = str(known[0].error(self._name)).splitlines()[0].replace("message", "new message", 1)
             if self._mode == "error":
@@ -147,14 +147,18 @@ class DropCheck:
         known = self._known.get(short)
         if known is None:
             known = self._tried([messages[index] for index in kept], tools, lambda trial: self._rendered(trial, opener))
-        if len(self._known) >= KNOWN_SHAPES:
-            self._known.clear()
-        self._known[short] = known
+        self._kept(short, known)
         if len(kept) < len(messages):
             known = tuple(
                 each if each.what == "tool" else Dropped(each.what, kept[each.index], each.role, each.call) for each in known
             )
-            self._known[shape] = known
+            self._kept(shape, known)
+        return known
+
+    def _kept(self, shape: Shape, known: tuple[Dropped, ...]) -> tuple[Dropped, ...]:
+        if len(self._known) >= KNOWN_SHAPES:
+            self._known.clear()
+        self._known[shape] = known
         return known
 
     def _tried(

@@ -11,7 +11,6 @@ from .decoding import Atom
 from .rewriting import QUESTION
 
 _CALL = {"id": "call00000", "type": "function", "function": {"name": "zulu", "arguments": '{"yankee": "xray"}'}}
-_CALLING = {"content": "", "tool_calls": [_CALL]}
 _TEXTS = ("omega", "alpha", "zulu", "yankee", "xray")
 
 
@@ -28,20 +27,24 @@ class Frame:
     @cached_property
     def text(self) -> frozenset[str]:
         """Words in a turn of text, and in front of reasoning."""
-        return self._words({"content": "omega"}) | self._words(_CALLING, until="alpha")
+        return _words(*self._shown({"content": "omega"})) | _words(*self._calling, until="alpha")
 
     @cached_property
     def calls(self) -> frozenset[str]:
         """Words in a turn with a call."""
-        return self._words(_CALLING)
+        return _words(*self._calling)
 
     @cached_property
     def call_parts(self) -> frozenset[str]:
         """The same in the parts by which a completion is accounted for."""
         return frozenset(part for word in self.calls for part in frame_parts(word))
 
-    def _words(self, turn: dict[str, Any], until: str | None = None) -> frozenset[str]:
-        """The words of a turn with reasoning, under the key that the format shows; up to a text of it, or to its end."""
+    @cached_property
+    def _calling(self) -> tuple[list[Atom], int]:
+        return self._shown({"content": "", "tool_calls": [_CALL]})
+
+    def _shown(self, turn: dict[str, Any]) -> tuple[list[Atom], int]:
+        """A turn with reasoning, under the key that the format shows, and where it starts."""
         for key in ("reasoning_content", "thinking"):
             try:
                 shown = self._render([dict(QUESTION), {"role": "assistant", key: "alpha", **turn}])
@@ -49,10 +52,16 @@ class Frame:
                 continue
             text = "".join(atom.text for atom in shown)
             start = text.rfind("ping") + 4
-            end = len(text) if until is None else text.find(until, start)
             if "alpha" in text[start:] or key == "thinking":
-                return frozenset(part for atom in shown if start < atom.end <= end for part in _plain_parts(atom, start))
-        return frozenset()
+                return shown, start
+        return [], 0
+
+
+def _words(shown: list[Atom], start: int, until: str | None = None) -> frozenset[str]:
+    """The format's own words behind a place; up to a text, or to the end."""
+    text = "".join(atom.text for atom in shown)
+    end = len(text) if until is None else text.find(until, start)
+    return frozenset(part for atom in shown if start < atom.end <= end for part in _plain_parts(atom, start))
 
 
 def _plain_parts(atom: Atom, start: int) -> list[str]:

@@ -104,9 +104,9 @@ class Joined:
 
     def _apart(self, ids: list[int], messages: Messages) -> Iterator[Place]:
         words = {text.strip(): place for message in messages for place, text in _texts(message)}
+        whole = self._decoded(ids)
         for start, end, _ in self._changes(ids, None):
             left, right = self._decoded(ids[:start]), self._decoded(ids[end:])
-            whole = self._decoded(ids)
             begin, stop = len(left), len(whole) - len(right)
             for word, place in words.items():
                 at = whole.find(word)

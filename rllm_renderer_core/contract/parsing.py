@@ -31,6 +31,9 @@ BROKEN = frozenset(
 GENERATED_ID = "call_"
 """How the ids start that calls of a format without ids get."""
 
+Declared = list[dict[str, Any]] | None
+"""Declarations in normal form, ``None`` where none are known."""
+
 
 class ParseGuard:
     """``parse_response`` of one backend's renderer, under the core's contract.
@@ -60,14 +63,15 @@ class ParseGuard:
 
     def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
+        declared = _declared(tools)
         if not self.more_stops.isdisjoint(ids):
-            return self._ended(ids, tools, prompt_ids)
-        return self._parsed(ids, tools, prompt_ids)
+            return self._ended(ids, declared, prompt_ids)
+        return self._parsed(ids, declared, prompt_ids)
 
     def _parsed(
-        self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None, *, ended: bool = False
+        self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None, *, ended: bool = False
     ) -> ParsedResponse:
-        out = self._checked(self.parse_native(ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
+        out = self._checked(self._native(ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
         if not out.lossless and self.second is not None:
             second = self._read(self.second, ids, tools, prompt_ids)
             out = _better(out, self._checked(second, ids, tools, prompt_ids, ended))
@@ -80,18 +84,18 @@ class ParseGuard:
         return replace(out, tool_calls=calls)
 
     def _checked(
-        self, out: ParsedResponse, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None, ended: bool
+        self, out: ParsedResponse, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None, ended: bool
     ) -> ParsedResponse:
         if self._check is None or not out.lossless:
             return out
         prompt = self.opener if prompt_ids is None else prompt_ids
         try:
             with self._lock:
-                return self._check.checked(ids, out, prompt, _declared(tools), ended=ended)
+                return self._check.checked(ids, out, prompt, tools, ended=ended)
         except Exception as error:  # a tokenizer that can't decode what it has, nesting too deep for a check
             return replace(self.unreadable(error, ids), reasoning_complete=out.reasoning_complete)
 
-    def _ended(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
+    def _ended(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion that the tokenizer's end of sequence ends, which upstream would take for content: parsed without it."""
         at = next(index for index, token in enumerate(ids) if token in self.more_stops)
         out = self._parsed(ids[:at], tools, prompt_ids, ended=True)
@@ -109,6 +113,9 @@ class ParseGuard:
         The cost of a check is left out where the parse only helps a bridge, which acts on no argument. Where the backend gives
         up on a call, or leaves control tokens in the content, its second parser is asked.
         """
+        return self._native(ids, _declared(tools), prompt_ids)
+
+    def _native(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         out = self._read(self._upstream, ids, tools, prompt_ids)
         broken = any(call.status in BROKEN for call in out.tool_calls)
         if (broken or (not out.tool_calls and self._leaves_marks(ids, out))) and self.second is not None:
@@ -147,16 +154,13 @@ class ParseGuard:
         except Exception:  # what can't be learned is no second parser
             return None
 
-    def _read(
-        self, parser: Any, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None
-    ) -> ParsedResponse:
-        declared = _declared(tools)
+    def _read(self, parser: Any, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         try:
             with self._lock:
                 prompt = self.opener if prompt_ids is None else prompt_ids
-                out = parser.parse_response(ids, tools=declared, prompt_ids=prompt)
+                out = parser.parse_response(ids, tools=tools, prompt_ids=prompt)
             out = without_guards(checked_parsed(out, self._name))
-            calls = [judged(call, declared) for call in out.tool_calls]
+            calls = [judged(call, tools) for call in out.tool_calls]
             broken = out.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
             return replace(out, tool_calls=calls, termination=Termination.MALFORMED if broken else out.termination)
         except (Exception, SystemExit) as error:
@@ -178,7 +182,7 @@ class ParseGuard:
         return ParsedResponse(text, termination=Termination.MALFORMED, lossless=False, loss=why)
 
 
-def _declared(tools: Sequence[Any] | None) -> list[dict[str, Any]] | None:
+def _declared(tools: Sequence[Any] | None) -> Declared:
     """Declarations in normal form; none where they aren't declarations: a parse never raises."""
     try:
         return normalize_tools(tools)

@@ -214,9 +214,13 @@ def differences(template: Any, completions: Iterable[Completion], tools: Sequenc
 
 def said(message: dict[str, Any]) -> tuple[str, str, str]:
     """Reasoning, content and calls of a message that the engine made, in one form."""
-    reasoning = next((message[key] for key in ("reasoning_content", "reasoning", "thinking") if message.get(key)), "")
     calls = [(call["function"]["name"], call["function"].get("arguments")) for call in message.get("tool_calls") or ()]
-    return str(reasoning).strip(), str(message.get("content") or "").strip(), _canonical(calls)
+    return (reasoning_of(message) or "").strip(), str(message.get("content") or "").strip(), _canonical(calls)
+
+
+def reasoning_of(message: dict[str, Any]) -> str | None:
+    """The reasoning of a message that the engine made, under whichever key its template has it."""
+    return next((str(message[key]) for key in ("reasoning_content", "reasoning", "thinking") if message.get(key)), None)
 
 
 def _canonical(calls: Sequence[tuple[str, Any]]) -> str:

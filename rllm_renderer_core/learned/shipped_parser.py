@@ -14,9 +14,7 @@ from typing import Any
 from ..types import ParsedResponse, Termination, ToolCall
 from .parser import PROMPT_IDS, LearnedParser
 from .parsing.calls import Declined
-from .response_template import engine
-
-_REASONING = ("reasoning_content", "reasoning", "thinking")
+from .response_template import engine, reasoning_of
 
 
 class ShippedParser:
@@ -63,8 +61,7 @@ class ShippedParser:
             ]
         except Exception:  # the engine's way of saying that a completion is broken
             return None
-        reasoning = next((str(message[key]) for key in _REASONING if message.get(key)), None)
-        return ParsedResponse(str(message.get("content") or ""), reasoning, parsed, Termination.STOP)
+        return ParsedResponse(str(message.get("content") or ""), reasoning_of(message), parsed, Termination.STOP)
 
     def _raws(self, text: str, count: int) -> list[str]:
         """The stretches of a text that the template takes for calls.

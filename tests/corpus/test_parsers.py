@@ -12,7 +12,7 @@ import hashlib
 import os
 
 import pytest
-from generated_turns import TOOLS, Template, drawn, verdict
+from generated_turns import Template, drawn, verdicts
 
 from rllm_renderer_core.learned.template_parser import learned_parser
 
@@ -47,17 +47,11 @@ def outcomes():
 def outcome(name, tokenizer, template):
     """How many of the template's turns came out how, and why no way of writing calls is proven, where none is."""
     parser = learned_parser(tokenizer, {}, [tokenizer.eos_token_id])
-    own = tokenizer.eos_token_id
-    stops = tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids, key=lambda token: token != own))
-    found = collections.Counter()
-    for turn in drawn(name, TURNS, calls_always=True):
-        made = template.completion(turn, stops)
-        if made is not None and not parser.parses_tool_calls:
-            found["declined"] += 1
-        elif made is not None:
-            prompt, body, shown = made
-            parsed = parser.parse_response(template.ids_of(body), tools=TOOLS, prompt_ids=template.ids_of(prompt))
-            found[verdict(template, parsed, shown, turn)] += 1
+    turns = drawn(name, TURNS, calls_always=True)
+    if parser.parses_tool_calls:
+        found = verdicts(template, parser, turns, parser.stop_ids)
+    else:
+        found = collections.Counter("declined" for _ in template.completions(turns, parser.stop_ids))
     return found, parser.why_no_tool_calls
 
 

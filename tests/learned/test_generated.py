@@ -13,7 +13,7 @@ import random
 
 import pytest
 import real_tokenizers
-from generated_turns import TOOLS, Template, drawn, verdict
+from generated_turns import TOOLS, Template, drawn, verdicts
 
 from rllm_renderer_core import Termination, ToolCallStatus, resolve
 
@@ -43,27 +43,13 @@ def of(model):
     if not parser.parses_tool_calls:
         assert not template.shows_calls, parser.why_no_tool_calls
         pytest.skip(f"nothing to prove for {model}: its template shows no tool calls")
-    own = tokenizer.eos_token_id
-    stops = tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids, key=lambda token: token != own))
-    return parser, template, stops
-
-
-def completions(model, count):
-    _, template, stops = of(model)
-    for turn in drawn(model, count):
-        made = template.completion(turn, stops)
-        if made is not None:
-            prompt, body, shown = made
-            yield template.ids_of(prompt), template.ids_of(body), shown, turn
+    return parser, template
 
 
 @pytest.mark.parametrize("model", SAMPLE)
 def test_generated_turns_are_right_or_flagged(model):
-    parser, template, _ = of(model)
-    found = collections.Counter()
-    for prompt, ids, shown, turn in completions(model, TURNS):
-        parsed = parser.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
-        found[verdict(template, parsed, shown, turn)] += 1
+    parser, template = of(model)
+    found = verdicts(template, parser, drawn(model, TURNS), parser.stop_ids)
     print(model, dict(found))
     assert not found["wrong"]
     assert found["right"] + found["alike"] >= 0.99 * found.total() and found.total() > TURNS / 2
@@ -92,9 +78,9 @@ def mutated(ids, others, draw):
 
 @pytest.mark.parametrize("model", SAMPLE)
 def test_mutated_completions_lose_nothing_and_invent_no_call(model):
-    parser, template, _ = of(model)
+    parser, template = of(model)
     draw = random.Random(model)
-    made = list(completions(model, 20))
+    made = list(template.completions(drawn(model, 20), parser.stop_ids))
     pool = [token for _, ids, _, _ in made for token in ids]
     for _ in range(MUTATIONS):
         prompt, ids, _, _ = draw.choice(made)

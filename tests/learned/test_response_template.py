@@ -31,13 +31,7 @@ def test_the_engine_reads_generated_turns_by_it(model):
     tokenizer, parser = loaded(model)
     tokenizer.response_template = json.loads(json.dumps(parser.response_template()))
     template, found = Template(tokenizer), collections.Counter()
-    stops = tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids, key=lambda token: token != tokenizer.eos_token_id))
-    for turn in drawn(model, 60):
-        made = template.completion(turn, stops)
-        if made is None:
-            continue
-        prompt, body, shown = made
-        ids, before = template.ids_of(body), template.ids_of(prompt)
+    for before, ids, shown, _ in template.completions(drawn(model, 60), parser.stop_ids):
         read = said(tokenizer.parse_response(ids, prefix=before, tools=TOOLS))
         wanted = said(
             {

@@ -5,11 +5,9 @@ A few models and turns; all of them, 500 turns each, with ``RENDERER_WHOLE=1``.
 
 from __future__ import annotations
 
-import collections
-
 import pytest
 import real_tokenizers
-from generated_turns import TOOLS, Template, drawn, verdict
+from generated_turns import Template, drawn, verdicts
 from sampling import WHOLE
 
 from rllm_renderer_core import resolve, select_backend
@@ -48,15 +46,7 @@ def test_generated_turns_are_right_or_flagged(model, backend):
     template = Template(tokenizer)
     if not template.shows_calls:
         pytest.skip(f"nothing to read back: the template of {model} shows no calls")
-    own = tokenizer.eos_token_id
-    stops = tokenizer.convert_ids_to_tokens(sorted(renderer.get_stop_token_ids(), key=lambda token: token != own))
-    found = collections.Counter()
-    for turn in drawn(model, TURNS):
-        made = template.completion(turn, stops)
-        if made is not None:
-            prompt, body, shown = made
-            parsed = renderer.parse_response(template.ids_of(body), tools=TOOLS, prompt_ids=template.ids_of(prompt))
-            found[verdict(template, parsed, shown, turn)] += 1
+    found = verdicts(template, renderer, drawn(model, TURNS), renderer.get_stop_token_ids())
     print(model, backend, dict(found))
     assert not found["wrong"] and found.total() > TURNS / 3
     if (model, backend) not in OTHERWISE:

@@ -10,6 +10,8 @@ import copy
 import json
 import random
 import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,6 +204,30 @@ class Template:
 
     def ids_of(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def completions(
+        self, turns: Iterable[Drawn], stop_ids: Iterable[int]
+    ) -> Iterator[tuple[list[int], list[int], Drawn, Drawn]]:
+        """Ids of the prompt and of the completion, the turn as it shows, and as it was drawn; for those that one makes.
+
+        Where no stop shows, the tokenizer's own ends the turn.
+        """
+        own = self.tokenizer.eos_token_id
+        stops = self.tokenizer.convert_ids_to_tokens(sorted(stop_ids, key=lambda token: token != own))
+        for turn in turns:
+            made = self.completion(turn, stops)
+            if made is not None:
+                prompt, body, shown = made
+                yield self.ids_of(prompt), self.ids_of(body), shown, turn
+
+
+def verdicts(template: Template, parser: Any, turns: Iterable[Drawn], stop_ids: Iterable[int]) -> Counter[str]:
+    """How many of the turns a parser reads how."""
+    found = Counter[str]()
+    for prompt, ids, shown, turn in template.completions(turns, stop_ids):
+        parsed = parser.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
+        found[verdict(template, parsed, shown, turn)] += 1
+    return found
 
 
 def verdict(template: Template, parsed: Any, turn: Drawn, original: Drawn) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rllm_renderer_core.parity.probes import FOREIGN_VALUES
+
 LAST_WORDS = "four apples xq"
 CALL_WORDS = "tea leaves xq"
 
@@ -37,18 +39,7 @@ TOOLS = [
     },
 ]
 
-LETTERS = {
-    "type": "function",
-    "function": {
-        "name": "sort",
-        "description": "Sorts.",
-        "parameters": {
-            "type": "object",
-            "properties": {"kind": {"type": "string", "enum": ["é", "日"]}},
-            "required": ["kind"],
-        },
-    },
-}
+LETTERS = FOREIGN_VALUES[0]
 """A declaration with letters of other scripts."""
 
 CLOSES = {
