@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "support"))
 
 import real_tokenizers
 
-from rllm_renderer_core import LearnedParser
+from rllm_renderer_core import LearnedParser, resolve
 from rllm_renderer_core.vocabulary import control_ids, special_ids
 
 BUDGET = 0.5
@@ -22,12 +22,7 @@ MODELS = ("Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "zai-org/GLM-5", "meta-llama/Llama
 
 def seconds(model: str) -> float:
     tokenizer = real_tokenizers.load(model)
-
-    def render(messages, *, tools=None, add_generation_prompt=False):  # noqa: ANN001, ANN202
-        return tokenizer.apply_chat_template(
-            messages, tools=tools, add_generation_prompt=add_generation_prompt, tokenize=True, return_dict=False
-        )
-
+    render = resolve(model, tokenizer, backend="chat-template", parity="off").render_ids
     times = []
     for _ in range(3):
         parser = LearnedParser(

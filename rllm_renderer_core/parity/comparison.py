@@ -155,7 +155,9 @@ def template_ids(query: Query) -> Ids:
 def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> ParityReport:
     """A resolved renderer against its tokenizer's chat template, with the variables that its options stand for.
 
-    The same report is returned for the same template, tokenizer, options and resolution, without rendering again.
+    The same report is returned for the same template, tokenizer, options and resolution, without rendering again. Control
+    tokens spelled in a text are compared as the template writes them, whatever ``marker_text`` says: a renderer that keeps
+    them text differs from the template because it was asked to.
 
     Raises:
         TokenizerError: The tokenizer has no chat template.
@@ -164,6 +166,8 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
     query = renderer.query
     if chat_template(query.tokenizer) is None:
         raise TokenizerError("the tokenizer has no chat template to compare with")
+    if renderer.resolution.options.get("marker_text", "allow") != "allow":
+        renderer = renderer.with_marker_text("allow")
     known = remembered(query, "reports")
     if renderer.resolution not in known:
         budget = budget or Budget()

@@ -260,6 +260,14 @@ def test_a_backend_that_tokenizes_by_itself_is_refused():
         wrap(held.upstream, held.tokenizer, marker_text="literal")
 
 
+@pytest.mark.parametrize("mode", ["literal", "error"])
+@pytest.mark.parametrize(("model", "backend"), [("Qwen/Qwen3-8B", "prime"), ("zai-org/GLM-5", "prime")])
+def test_no_parity_check_holds_it_against_a_renderer(model, backend, mode):
+    loaded = real_tokenizers.load(model)
+    held = resolve(model, loaded, backend=backend, marker_text=mode, parity="error")
+    assert held.resolution.options["marker_text"] == mode
+
+
 GPT_OSS = [("openai/gpt-oss-20b", backend) for backend in ("tinker", "prime", "tml")[: 3 if WHOLE else 1]]
 """Its format has most to lose: whole turns in what is sampled, and a parser upstream that decodes first (tinker's)."""
 
