@@ -86,9 +86,9 @@ class ResolvedRenderer(BridgeMethods):
         self._masks = SampledMask(self.render_ids, self._stops)
         check = None
         if parse_check and callable(getattr(tokenizer, "decode", None)):
-            written = getattr(inner, "written_calls", None)
+            known = {key: getattr(inner, key) for key in ("written_calls", "frame_words") if hasattr(inner, key)}
             check = ParseCheck(
-                lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings, written
+                lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings, **known
             )
         marked = partial(_create_marked, backend, query, coverage) if marker_text != "literal" else None
         self._more_stops = frozenset(eos_ids(query.tokenizer)) - self._stops

@@ -17,7 +17,6 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-import real_tokenizers
 import shapes
 import tml_oracle as oracle
 from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with, reason_of
@@ -43,7 +42,7 @@ def main() -> None:
     print(measured_with("tml-renderers", "transformers"))
     table = Table(("renderer", "model", "thinking", "prompts on all probes", "bridges on nine shapes"))
     for case in oracle.CASES:
-        if real_tokenizers.missing(case.model):
+        if oracle.missing(case.model):
             continue
         renderer = oracle.resolved(case.renderer, case.model, case.thinking)
         prompts, bridges = table.tally(rendered(case, renderer)), table.tally(bridged(case, renderer))

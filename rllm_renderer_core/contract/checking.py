@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -36,6 +36,7 @@ class ParseCheck:
         stops: Its stop ids.
         stop_strings: Its stops that aren't one id.
         written_calls: Calls as the format writes them, where the backend knows that better than its render.
+        frame_words: Words that the model writes beside control tokens, and no render shows (harmony's ``commentary``).
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class ParseCheck:
         stops: frozenset[int],
         stop_strings: Sequence[str],
         written_calls: Callable[[Sequence[ToolCall]], str] | None = None,
+        frame_words: Iterable[str] = (),
     ) -> None:
+        self._frame_words = frozenset(frame_words)
         self._render_ids, self._tokenizer = render_ids, tokenizer
         self._stops, self._stop_strings = stops, stop_strings
         self._rewriter = Rewriter(lambda messages: self._decoder.text(render_ids(messages)), written_calls)
@@ -211,10 +214,11 @@ class ParseCheck:
     def _frame_beside(self, out: ParsedResponse) -> frozenset[str]:
         """What the format writes beside the parts of a completion: no word that a call's own text has."""
         if not out.tool_calls:  # one that is cut off may have ended in front of its first call
-            return self._frame.text | self._frame.calls if out.termination is Termination.TRUNCATED else self._frame.text
+            words = self._frame.text | self._frame_words
+            return words | self._frame.calls if out.termination is Termination.TRUNCATED else words
         raws = [call.raw for call in out.tool_calls]
         beside = (part for part in self._frame.call_parts if not (_is_word(part) and any(part in raw for raw in raws)))
-        return self._frame.text.union(beside)
+        return self._frame.text.union(beside, self._frame_words)
 
 
 def _is_word(part: str) -> bool:

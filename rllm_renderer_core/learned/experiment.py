@@ -105,6 +105,8 @@ class Experiments:
         closes = self._stops | self.history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
         at = [index for index, token in enumerate(gap.gap) if token in closes]
         whole = gap.head + gap.gap + gap.tail
+        if len(at) > 1 and self._ends_in(gap.gap, at[0], ending):
+            at = at[1:]
         # Of two closes the first is the turn's own if sampling stops there: the template itself puts the other behind it.
         if len(at) > 1 and gap.gap[at[0]] not in self._stops:
             raise BridgeDeclined("two close tokens lie between the assistant's turn and the new messages")
@@ -122,6 +124,10 @@ class Experiments:
         else:
             raise BridgeDeclined("there is no close token between the assistant's turn and the new messages")
         return Seam(turn, whole[: len(whole) - len(tail)], before, close, tail)
+
+    def _ends_in(self, gap: tuple[int, ...], at: int, ending: int | None) -> bool:
+        """Whether the close at this place ends a message of the turn, and the stop right behind it the turn (Inkling)."""
+        return gap[at] not in (*self._stops, ending) and at + 1 < len(gap) and gap[at + 1] in self._stops
 
     def history_close(self, new: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> frozenset[int]:
         """The close that history uses where it isn't a stop id (``<|end|>`` in harmony; a role tag in GLM)."""

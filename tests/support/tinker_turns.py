@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shapes
-import tinker_oracle as oracle
 
 from rllm_renderer_core import BridgeDeclined
 
@@ -19,6 +18,8 @@ CALLS = {
     '{"q": "tea"}<|tool_call_end|><|tool_calls_section_end|>',
     "gpt_oss_medium_reasoning": ' to=functions.look<|channel|>commentary <|constrain|>json<|message|>{"q": "tea"}',
     "glm5_3_max_reasoning": "<tool_call>look<arg_key>q</arg_key><arg_value>tea</arg_value></tool_call>",
+    "inkling": '<|end_message|><|message_model|>look<|content_invoke_tool_json|>{"name":"look","args":{"q":"tea"}}'
+    "<|end_message|>",
     "deepseekv4_1": '\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name="look">\n<｜DSML｜ parameter name="q" string="true">tea'
     "</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>",
 }
@@ -30,7 +31,7 @@ class Turn:
     """P, and completions made of text, on one renderer."""
 
     def __init__(self, case, resolved, tools=None):
-        self.tokenizer = oracle.tokenizer(case.model)
+        self.tokenizer = resolved.tokenizer
         self.resolved = resolved
         self.tools = tools
         self.case = case
@@ -42,9 +43,11 @@ class Turn:
 
     @property
     def start(self):
-        """Closes the reasoning that the prompt opened, or opens harmony's final message."""
+        """Closes the reasoning that the prompt opened, or opens a message of text where a turn is made of messages."""
         if self.case.renderer.startswith("gpt_oss"):
             return self.ids("<|channel|>final<|message|>")
+        if self.case.renderer == "inkling":
+            return self.ids("<|content_text|>")
         inside = not self.resolved.parse_response(self.ids(FOUR), prompt_ids=self.prompt).reasoning_complete
         return [self.resolved.upstream.reasoning_ids[1]] if inside else []
 

@@ -1,4 +1,5 @@
-"""What tml's renderers are compared with: the official template of each model, and DeepSeek-V4's own encoder."""
+"""What tml's renderers are compared with: the official template of each model, DeepSeek-V4's own encoder, and for Inkling,
+whose template is in no package, the renderer that ``renderers`` wrote after it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import importlib.util
 from dataclasses import dataclass, field
 from typing import Any
 
+import inkling
 import pytest
 import real_tokenizers
 
@@ -56,15 +58,21 @@ CASES = [
     Case("KimiK25", "moonshotai/Kimi-K2.6"),
     Case("Nemotron3", NANO, names=frozenset({"a tool in another script"})),
     Case("Nemotron3", SUPER, names=frozenset({"a tool in another script"})),
+    Case("v0", inkling.MODEL),
 ]  # fmt: skip
 """Renderers with an official template or encoder that can be had offline; ``names`` are probes that are refused."""
 
 
+def missing(model: str) -> str | None:
+    """Why a model can't be compared here."""
+    return inkling.missing() if model == inkling.MODEL else real_tokenizers.missing(model)
+
+
 def tokenizer(model: str) -> Any:
-    why = real_tokenizers.missing(model)
+    why = missing(model)
     if why:
         pytest.skip(why)
-    return real_tokenizers.load(model)
+    return inkling.tokenizer() if model == inkling.MODEL else real_tokenizers.load(model)
 
 
 @functools.cache
@@ -74,7 +82,9 @@ def resolved(renderer: str, model: str, thinking: bool | None = None) -> Any:
 
 @functools.cache
 def template(model: str, thinking: bool | None) -> Any:
-    """The official template under the core's contract, with the seam as its bridge."""
+    """The official template under the core's contract, with the seam as its bridge; or what stands for it."""
+    if model == inkling.MODEL:
+        return resolve(model, tokenizer(model), backend="prime", parity="off")
     return template_renderer(Query(model, tokenizer(model), thinking=thinking))
 
 

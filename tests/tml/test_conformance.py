@@ -64,6 +64,7 @@ class TestQwen38(_Tml):
 @whole
 class TestDeepSeekV3(_Tml):
     name = "DeepSeekV3"
+    results = False
     declarations = False
     reasoning = False
     system_in_new = False
@@ -108,3 +109,8 @@ class TestGptOss(_Tml):
         if any(message["role"] == "tool" or message.get("tool_calls") for message in messages):
             raise LookupError("behind calls the reference is harmony, not the template")
         return super().reference(messages, tools, add_generation_prompt)
+
+
+@whole
+class TestInkling(_Tml):
+    name = "v0"

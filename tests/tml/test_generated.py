@@ -35,6 +35,7 @@ SPELLED = {
     "KimiK25": "kimi_k26",
     "Nemotron3": "nemotron3",
     "GptOss": "gpt_oss_medium_reasoning",
+    "v0": "inkling",
 }
 """The name by which tinker_turns has a call of the same format."""
 CASES = [case for case in oracle.CASES if case.thinking is None]

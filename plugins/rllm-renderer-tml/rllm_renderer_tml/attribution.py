@@ -21,7 +21,7 @@ def attributed(
 ) -> tuple[Indices | None, Mask | None]:
     """``message_indices`` and ``sampled_mask``, where turns and messages can be paired; else ``None`` for both.
 
-    An assistant's turn begins with the ids of the opener up to its first word, and each assistant's message has one. Between
+    An assistant's turn begins with the ids of the opener up to its first word, and each assistant's message has a turn. Between
     two of them, ids are of the one message that stands there, or of no single message (``None``). What was sampled begins
     behind the opener and ends with the stop.
 
@@ -34,7 +34,14 @@ def attributed(
         tags: Ids that open the turn of another role.
     """
     header = _header(opener, control)
-    starts = [at for at, token in enumerate(ids) if token == header[0] and ids[at : at + len(header)] == header]
+    openers = [at for at, token in enumerate(ids) if token == header[0] and ids[at : at + len(header)] == header]
+    ends = tags.union(stops)
+    # A turn of several messages has an opener before each, and ends between none of them.
+    starts = [
+        at
+        for before, at in zip([None, *openers], openers, strict=False)
+        if before is None or not ends.isdisjoint(ids[before + len(header) : at])
+    ]
     spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     if len(starts) not in (len(spoken), len(spoken) + 1):
         return None, None
@@ -58,7 +65,7 @@ def attributed(
         given = common_prefix(turn, opener)
         closed = len(turn) - 1
         for place in range(given, len(turn)):
-            if turn[place] in stops or turn[place] in tags:
+            if turn[place] in ends and turn[place : place + len(header)] != header:
                 # The format may have no close of its own: then the next turn's tag, which belongs to another message, ends it.
                 closed = place - 1 if turn[place] in tags else place
                 break

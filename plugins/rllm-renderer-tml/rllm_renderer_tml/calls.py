@@ -9,6 +9,7 @@ from typing import Any
 
 from .context import Context, Messages
 from .conversion import as_json
+from .conversion import sorted_json as compact
 
 EXPONENT = re.compile(r"[0-9][eE][-+]?[0-9]")
 """Numbers that Rust and Python write differently; in a string it does no harm to look twice."""
@@ -56,6 +57,15 @@ def json_text(*, ascii_only: bool = False, canonical: bool = False) -> Row:
         return _each_call(messages, change)
 
     return rewrite
+
+
+def sorted_json(messages: Messages, context: Context) -> Messages:
+    """For the format that prints one JSON object with its keys in order: as Python writes it."""
+
+    def change(text: str) -> str:
+        return compact({context.splices.hold(compact(json.loads(text)), before='{"', after='":0}'): 0})
+
+    return _each_call(messages, change)
 
 
 def printed(text_of: Callable[[Any], str]) -> Row:

@@ -10,12 +10,15 @@ BREAK = "rllm-renderer-break"
 """Role of an entry that isn't a message: upstream's end of sampling, by which it keeps two turns of one role apart."""
 
 
-def to_upstream(messages: Sequence[Mapping[str, Any]], tools: Sequence[dict[str, Any]] | None) -> Any:
+def to_upstream(
+    messages: Sequence[Mapping[str, Any]], tools: Sequence[dict[str, Any]] | None, declares: str | None = None
+) -> Any:
     """Upstream's messages, the tools declared before them.
 
     Args:
         messages: In normal form; entries of role ``BREAK`` say by ``kind`` who ends there.
         tools: OpenAI's wrappers.
+        declares: The name that the system has where it declares tools, in formats that write one.
     """
     from tml_renderers import chat
 
@@ -25,7 +28,7 @@ def to_upstream(messages: Sequence[Mapping[str, Any]], tools: Sequence[dict[str,
     out: list[Any] = []
     if tools:
         specs = [_declaration(chat, tool["function"]) for tool in tools]
-        out.append(chat.Message(chat.ToolDeclareJson(specs), chat.Author(chat.AuthorKind.System)))
+        out.append(chat.Message(chat.ToolDeclareJson(specs), chat.Author(chat.AuthorKind.System, declares)))
     start = 0
     for at, message in enumerate(converted):
         if message["role"] == BREAK:
@@ -59,3 +62,8 @@ def _message(message: Mapping[str, Any]) -> Mapping[str, Any]:
 def as_json(value: Any) -> str:
     """JSON as Jinja's ``tojson`` prints it in transformers."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def sorted_json(value: Any) -> str:
+    """JSON without spaces, the keys of every object in order."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -27,6 +27,9 @@ class Correction:
         finish: Ids to ids, once every placeholder is replaced.
         refuses_tools: Upstream has no declarations in this format.
         closed_as_trained: Whether a conversation that ends in an assistant's turn is rendered as for training.
+        opener: Upstream's name of the control token that the template opens an assistant's turn with, where upstream leaves
+            it to the model.
+        declares: The name that the system has where it declares tools.
         results_as_given: A result's name shows only where the caller gave one: then the core fills in none.
         arguments: Arguments of upstream's constructor.
     """
@@ -38,6 +41,8 @@ class Correction:
     finish: Callable[[list[int], Context], list[int]] | None = None
     refuses_tools: bool = False
     closed_as_trained: bool = False
+    opener: str | None = None
+    declares: str | None = None
     results_as_given: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
@@ -51,6 +56,7 @@ DEEPSEEK_V3 = ("DeepSeekV3", "DeepSeekR1", "DeepSeekV31")
 V4 = ("DeepSeekV4", "DeepSeekV41")
 GLM = ("Glm52", "Glm53", "Glm53Flash")
 KIMI = ("KimiK2", "KimiK25")
+INKLING = ("v0",)
 
 # fmt: off
 CORRECTIONS: tuple[Correction, ...] = (
@@ -71,6 +77,8 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("GptOss",), "prints arguments as JSON", calls.json_text(canonical=True)),
     Correction(("Qwen35", "Nemotron3"), "prints lists and mappings as JSON, others as Python", calls.printed(calls.python)),
     Correction(("Qwen38", *GLM), "prints arguments as JSON", calls.printed(calls.json_value)),
+    Correction(INKLING, "writes a text beside calls, an empty one too", texts.empty_text),
+    Correction(INKLING, "prints arguments as compact JSON with its keys in order", calls.sorted_json),
     Correction(V4, "prints numbers as Python does", calls.json_values),
     Correction(("DeepSeekV3",), "has no reasoning", texts.drop_reasoning),
     Correction(("DeepSeekV31",), "has no reasoning in past turns", texts.drop_reasoning),
@@ -89,6 +97,9 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(QWEN, "prints a declaration as it is", declare=declarations.printed(declarations.WRAPPED)),
     Correction((*GLM, *V4), "prints a declaration as it is", declare=declarations.printed(declarations.BARE)),
     Correction(KIMI, "prints declarations as they are", declare=declarations.printed(declarations.COMPACT)),
+    Correction(INKLING, "opens an assistant's turn", opener="message_model"),
+    Correction(INKLING, "declares tools under a name, in compact JSON with its keys in order",
+               declare=declarations.printed(declarations.SORTED), declares="tool_declare"),
     Correction(("Nemotron3",), "prints null and booleans of a schema as Python does", declare=declarations.plain_schemas),
     Correction(DEEPSEEK_V3, "knows no tools", refuses_tools=True),
 )

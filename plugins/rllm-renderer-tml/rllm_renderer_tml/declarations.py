@@ -10,7 +10,7 @@ from typing import Any
 from rllm_renderer_core.errors import ToolError
 
 from .context import Context
-from .conversion import as_json
+from .conversion import as_json, sorted_json
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,25 @@ BARE = Form(
     lambda tools: "\n".join(as_json(tool["function"]) for tool in tools),
 )
 COMPACT = Form('[{"function":{"description":"","name":"', '","parameters":{}},"type":"function"}]', _compact)
+
+
+def _sorted(tools: Sequence[dict[str, Any]]) -> str:
+    """Inkling's: four keys, whatever else is declared."""
+    functions = [tool["function"] for tool in tools]
+    return sorted_json(
+        [
+            {
+                "type": "function",
+                "name": each["name"],
+                "description": each.get("description") or "",
+                "parameters": each.get("parameters") or {},
+            }
+            for each in functions
+        ]
+    )
+
+
+SORTED = Form('[{"description":"","name":"', '","parameters":{},"type":"function"}]', _sorted)
 
 
 def printed(form: Form) -> Callable[[Sequence[Any], Context], Sequence[Any]]:

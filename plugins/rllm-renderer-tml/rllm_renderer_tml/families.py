@@ -26,8 +26,8 @@ class Family:
             it returns ``None`` for a value that upstream doesn't have.
         dated: The constructor argument that takes a date, where the prompt holds one.
         vocabulary: The class of upstream's tokenizer, where the constructor wants one.
-        compared: Whether its ids were compared with an official template or encoder. Where they weren't, it isn't taken by a
-            model's name, only where the user names the renderer.
+        compared: Whether its ids were compared with an official template or encoder, or with a renderer of another author that
+            follows it (Inkling). Where they weren't, it isn't taken by a model's name, only where the user names the renderer.
     """
 
     name: str
@@ -54,11 +54,16 @@ def _flag(on: Arguments, off: Arguments) -> Callable[[Any], Arguments | None]:
     return lambda value: (on if value else off) if isinstance(value, bool) else None
 
 
+EFFORTS = {"none": 0.0, "minimal": 0.1, "low": 0.2, "medium": 0.7, "high": 0.9, "max": 0.99}
+
+
 def _effort(value: Any) -> Arguments | None:
-    """Inkling's effort is a number from 0 up to, without, 1; it goes to the render, not to the constructor."""
-    return (
-        {"effort": float(value)} if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 else None
-    )
+    """Inkling's effort goes to the render, not to the constructor: a word of the template, or a number from 0 to 0.99 with two
+    digits, as upstream would round others."""
+    number = EFFORTS.get(value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 0.99:
+        return None
+    return {"effort": float(number)} if number == round(number, 2) else None
 
 
 def _hub(organization: str, *names: str) -> tuple[str, ...]:
@@ -173,9 +178,9 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "v0",
         _hub("thinkingmachines", "Inkling", "Inkling-Small"),
+        {"effort": EFFORTS["high"]},
         variables={"reasoning_effort": _effort},
         vocabulary="O200kBaseChatTokenizer",
-        compared=False,
     ),
 )
 

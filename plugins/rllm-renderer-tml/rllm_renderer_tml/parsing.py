@@ -2,7 +2,8 @@
 
 Upstream's own parsers raise on a completion that was cut off or is broken, drop white space, and give a call's arguments as
 values without their text, so that neither every attempt nor every id could be accounted for. The core's learned parser reads
-the same completions by ids, and keeps what isn't a call as text with a status.
+the same completions by ids, and keeps what isn't a call as text with a status. Formats that write a turn as messages (harmony,
+Inkling) have a parser of their own first: ``blocks.py``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.vocabulary import control_ids
+
+from .blocks import FORMS, BlockParser
 
 
 def parser_of(
@@ -25,7 +28,26 @@ def parser_of(
         stop_ids: Ids at which sampling stops.
     """
 
+    return LearnedParser(render_ids, decoder_of(tokenizer), stop_ids, control | control_ids(tokenizer))
+
+
+def block_parser_of(name: str, vocabulary: Any, tokenizer: Any, control: frozenset[int]) -> BlockParser | None:
+    """The parser of a format that writes a turn as messages; ``None`` for the others.
+
+    Args:
+        name: Of the renderer.
+        vocabulary: Upstream's own tokenizer, which knows control tokens by its names of them.
+    """
+    if name not in FORMS:
+        return None
+    form = FORMS[name](lambda tag: int(vocabulary.encode_special(tag)))
+    return BlockParser(form, decoder_of(tokenizer), control | control_ids(tokenizer))
+
+
+def decoder_of(tokenizer: Any) -> Callable[[list[int]], str]:
+    """Ids to text, control tokens too."""
+
     def decode(ids: list[int]) -> str:
         return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
-    return LearnedParser(render_ids, decode, stop_ids, control | control_ids(tokenizer))
+    return decode

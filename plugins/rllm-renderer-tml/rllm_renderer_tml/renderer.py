@@ -15,9 +15,10 @@ from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
 
 from .attribution import attributed
+from .blocks import FRAME_WORDS, BlockParser
 from .conversion import to_upstream
 from .corrections import Context, rows_for
-from .parsing import parser_of
+from .parsing import block_parser_of, parser_of
 from .plain import only_texts
 from .splices import Splices, refuse_placeholders
 
@@ -34,7 +35,7 @@ class TmlRenderer(SeamedRenderer):
         name: Its name, by which rows of the table are looked up and errors name it.
         tokenizer: The tokenizer that was passed in, proven to be upstream's vocabulary.
         arguments: What upstream was made with.
-        effort: Inkling's thinking effort, from 0 up to, without, 1; ``None`` for upstream's default.
+        effort: Inkling's thinking effort, from 0 up to, without, 1; ``None`` for the other formats.
     """
 
     def __init__(
@@ -55,6 +56,9 @@ class TmlRenderer(SeamedRenderer):
         self._rows = rows_for(name)
         self._arguments = dict(arguments or {})
         self._effort = effort
+        openers = [int(self._vocabulary.encode_special(row.opener)) for row in self._rows if row.opener is not None]
+        self._added_opener = openers
+        self._declares = next((row.declares for row in self._rows if row.declares is not None), None)
         stops = upstream.stop() or []
         self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
         self._refuses_tools = any(row.refuses_tools for row in self._rows)
@@ -98,7 +102,7 @@ class TmlRenderer(SeamedRenderer):
             if row.declare is not None and tools:
                 declared = row.declare(tools, context)
         whole = not add_generation_prompt and any(row.closed_as_trained for row in self._rows) and _last_spoken(messages)
-        ids = self._ids(to_upstream(prepared, declared), trained=whole)
+        ids = self._ids(to_upstream(prepared, declared, self._declares), trained=whole)
         if splices:
             ids = splices.apply(ids)
         for row in self._rows:
@@ -115,9 +119,9 @@ class TmlRenderer(SeamedRenderer):
             spans, _ = self.upstream.render_for_completion_with_effort(messages, self._effort)
         else:
             spans, _ = self.upstream.render_for_completion(messages)
-        if len(spans) == 1:
+        if len(spans) == 1 and not self._added_opener:
             return self._span(spans[0])
-        return [token for span in spans for token in self._span(span)]
+        return [*(token for span in spans for token in self._span(span)), *self._added_opener]
 
     def _span(self, span: Any) -> list[int]:
         inner = span.span
@@ -178,10 +182,21 @@ class TmlRenderer(SeamedRenderer):
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """A completion, parsed; never raises."""
-        return self.parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+        parser = self._block_parser or self.parser
+        return parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)
+
+    @cached_property
+    def _block_parser(self) -> BlockParser | None:
+        """For formats whose turn is a list of messages."""
+        return block_parser_of(self.name, self._vocabulary, self.tokenizer, self._control)
+
+    @property
+    def frame_words(self) -> frozenset[str]:
+        """See the core's ``ParseCheck``: roles and channels that harmony's models write, and no render shows."""
+        return FRAME_WORDS.get(self.name, frozenset())
 
     @cached_property
     def parser(self) -> LearnedParser:

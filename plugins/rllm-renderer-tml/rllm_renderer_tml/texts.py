@@ -97,6 +97,14 @@ def qwen3_reasoning(messages: Messages, context: Context) -> Messages:
     return out
 
 
+def empty_text(messages: Messages, context: Context) -> Messages:
+    """Calls without a text beside them with an empty one."""
+    return [
+        {**each, "content": context.splices.hold()} if each.get("tool_calls") and not each["content"] else each
+        for each in messages
+    ]
+
+
 def before_calls(ending: str) -> Row:
     """Text beside calls with an ending that upstream leaves out."""
 
