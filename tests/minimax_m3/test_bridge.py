@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rllm_renderer_core import Rollout, ToolCallStatus, resolve
 from rllm_renderer_core.errors import BridgeDeclined
 
 tokenizer = m3.load()
@@ -152,6 +153,23 @@ def test_a_result_bridged_after_a_bridged_result_is_declined():
     first = subject.bridge_to_next_turn(*split(subject, "adaptive", 2), [result("A")])
     with pytest.raises(BridgeDeclined):
         subject.bridge_to_next_turn(first.token_ids, [], [result("B", 1)])
+
+
+def test_case_20_a_call_to_a_tool_that_is_not_declared_is_answered_in_a_rollout():
+    renderer = resolve("MiniMaxAI/MiniMax-M3", tokenizer, backend="minimax-m3")
+    messages = [*HEAD, {"role": "assistant", "content": "", "tool_calls": [m3.call("pour", {"q": "tea"}, "c0")]}]
+    whole = renderer.render_ids(messages)
+    rollout = Rollout(renderer)
+    prompt = rollout.begin(HEAD, tools=TOOLS)
+    opener = renderer.render_ids(HEAD, add_generation_prompt=True)
+    sampled = whole[len(opener) :]
+    sampled = sampled[: sampled.index(CLOSE) + 1]
+    parsed = rollout.record(sampled)
+    assert [call.status for call in parsed.tool_calls] == [ToolCallStatus.UNKNOWN_TOOL]
+    call = parsed.tool_calls[0]
+    extended = rollout.extend([{"role": "tool", "tool_call_id": call.id, "content": "no such tool"}])
+    assert extended[: len(prompt) + len(sampled)] == prompt + sampled
+    assert "no such tool" in tokenizer.decode(extended[len(prompt) + len(sampled) :])
 
 
 def test_a_result_for_a_previous_message_without_calls_is_declined():

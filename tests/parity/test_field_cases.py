@@ -100,3 +100,20 @@ def test_as_the_template_or_refused(model):
     if not compared:
         pytest.skip(f"not proved for {model}: no installed backend serves it by name")
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("backend", "renderer"),
+    [("tinker", "gpt_oss_medium_reasoning"), ("prime", "gpt-oss"), ("tml", None)],
+    ids=lambda each: each,
+)
+def test_case_62_in_the_declarations_of_gpt_oss(backend, renderer):
+    """By itself: its prompt has the day in it."""
+    model, day = "openai/gpt-oss-20b", "2031-03-04"
+    pytest.importorskip({"prime": "renderers", "tinker": "tinker_cookbook", "tml": "tml_renderers"}[backend])
+    if reason := real_tokenizers.missing(model):
+        pytest.skip(reason)
+    tokenizer = real_tokenizers.load(model)
+    expected = ids_of(template_renderer(Query(model, tokenizer, date=day)), list(OPENING), [shapes.LETTERS])
+    subject = resolve(model, tokenizer, backend=backend, renderer=renderer, date=day, parity="off")
+    assert ids_of(subject, list(OPENING), [shapes.LETTERS]) == expected
