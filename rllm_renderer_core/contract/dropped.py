@@ -46,21 +46,22 @@ class Dropped:
     role: str = ""
     call: int = 0
 
-    def error(self, renderer: str) -> RendererError:
-        """The error that names it, with its fix."""
+    def said(self, renderer: str, message: str = "message") -> str:
+        """What doesn't show, in words; ``message`` is what one is called there."""
         if self.what == "tool":
-            return UnsupportedToolsError(
-                f"tool {self.index} doesn't show in what {renderer} renders: the format, or its template, has no place for it",
-                fix=f"leave the tools out, {_ELSE}",
-                index=self.index,
+            return (
+                f"tool {self.index} doesn't show in what {renderer} renders: the format, or its template, has no place for it"
             )
         names = {"text": "its text", "call": f"the name of its tool call {self.call}"}
         part = names.get(self.what, f"the arguments of its tool call {self.call}")
-        return MessageError(
-            f"message {self.index} ({self.role}): {part} doesn't show in what {renderer} renders",
-            fix=f"{_FIXES.get(self.role, _FIXES['']) if self.what == 'text' else _CALL_FIX}, {_ELSE}",
-            index=self.index,
-        )
+        return f"{message} {self.index} ({self.role}): {part} doesn't show in what {renderer} renders"
+
+    def error(self, renderer: str) -> RendererError:
+        """The error that names it, with its fix."""
+        if self.what == "tool":
+            return UnsupportedToolsError(self.said(renderer), fix=f"leave the tools out, {_ELSE}", index=self.index)
+        fix = _FIXES.get(self.role, _FIXES[""]) if self.what == "text" else _CALL_FIX
+        return MessageError(self.said(renderer), fix=f"{fix}, {_ELSE}", index=self.index)
 
 
 _ELSE = "choose another renderer= or backend=, or resolve with dropped='warn' to go on without it"
@@ -101,10 +102,9 @@ class DropCheck:
             return
         dropped = self.dropped(messages, tools, opener)
         if dropped:
-            error = dropped[0].error(self._name)
             if self._mode == "error":
-                raise error
-            warn_once(f"dropped='warn': {str(error).splitlines()[0]}", key=("dropped", self._name, str(dropped[0])))
+                raise dropped[0].error(self._name)
+            warn_once(f"dropped='warn': {dropped[0].said(self._name)}", key=("dropped", self._name, str(dropped[0])))
 
     def refuse_bridge(
         self, new: list[dict[str, Any]], tooled: bool, added: Callable[[list[dict[str, Any]]], list[int]]
@@ -126,7 +126,7 @@ class DropCheck:
         if known is None:
             known = self._kept(shape, self._tried(new, None, lambda trial: added(trial.messages)))
         if known:
-            what = str(known[0].error(self._name)).splitlines()[0].replace("message", "new message", 1)
+            what = known[0].said(self._name, "new message")
             if self._mode == "error":
                 raise BridgeDeclined(what, fix="render the whole conversation again")
             warn_once(f"dropped='warn': {what}", key=("dropped", self._name, "bridge", str(known[0])))
