@@ -33,10 +33,7 @@ def absent(distribution: str) -> tuple[str, str]:
     A frozen application may have its module without metadata, by which plugins are found: nothing that pip could mend.
     """
     if getattr(sys, "frozen", False) and importlib.util.find_spec(distribution.replace("-", "_")) is not None:
-        return (
-            "no metadata",
-            f"bundle its .dist-info folder too (PyInstaller: --copy-metadata {distribution})",
-        )
+        return "no metadata", f"bundle its .dist-info folder too (PyInstaller: --copy-metadata {distribution})"
     return "not installed", install_command(distribution)
 
 
@@ -44,7 +41,7 @@ def install_command(*distributions: str, option: str = "") -> str:
     """The command that installs distributions, as a fix in an error or a hint.
 
     Args:
-        distributions: Their names; those of others than this project are left to pip's index.
+        distributions: Their names, with extras as pip takes them; those of others than this project are left to pip's index.
         option: An option of pip's, such as ``"--upgrade"``.
     """
     needed = [_NEEDED[name] for name in distributions if name in _NEEDED and _NEEDED[name] not in distributions]
@@ -52,6 +49,7 @@ def install_command(*distributions: str, option: str = "") -> str:
 
 
 def _requirement(name: str) -> str:
-    if name == CORE_DISTRIBUTION:
+    bare = name.partition("[")[0]
+    if bare == CORE_DISTRIBUTION:
         return f"'{name} @ git+{REPOSITORY}'"
-    return f"'{name} @ git+{REPOSITORY}#subdirectory=plugins/{name}'" if name in OWN else name
+    return f"'{name} @ git+{REPOSITORY}#subdirectory=plugins/{bare}'" if bare in OWN else name

@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
+from .distributions import CORE_DISTRIBUTION, install_command
 from .errors import TokenizerError
 
 # Pairs of markers around reasoning, where each is one token of the vocabulary. Harmony has none: its channels are messages.
@@ -139,7 +140,7 @@ def _load_tokenizer(model: str) -> Any:
     except ImportError as error:
         raise TokenizerError(
             f"no tokenizer was passed for {model!r}, and transformers, which would load it, isn't installed",
-            fix="pass tokenizer=, or pip install 'rllm-renderer-core[template]'",
+            fix=f"pass tokenizer=, or {install_command(f'{CORE_DISTRIBUTION}[template]')}",
         ) from error
     try:
         return AutoTokenizer.from_pretrained(model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-INSTALL = "pip install 'rllm-renderer-core[cli]'"
+from ..distributions import CORE_DISTRIBUTION, install_command
 
 
 def main() -> int:
@@ -18,7 +18,9 @@ def main() -> int:
         import click as click
         import rich as rich
     except ImportError as error:
-        sys.stderr.write(f"rllm-renderer: the command line needs {error.name}: {INSTALL}\n")
+        sys.stderr.write(
+            f"rllm-renderer: the command line needs {error.name}: {install_command(f'{CORE_DISTRIBUTION}[cli]')}\n"
+        )
         return 2
     # What libraries say on import ("PyTorch was not found") is no news to whoever asks for a renderer.
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

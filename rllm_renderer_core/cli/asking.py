@@ -14,7 +14,7 @@ from ..discovery import Registered, load_backends
 from ..errors import AmbiguousBackendError, PluginError, RendererError
 from ..loading import load
 from ..metadata import find
-from ..plugin import Coverage, Query
+from ..plugin import Coverage, Query, Unavailable
 from ..selection import best
 from .variables import Finding, traced
 
@@ -40,6 +40,17 @@ def answers() -> Iterator[Finding]:
         name = f"backend {each.backend.name!r} of {each.distribution} {each.version}"
         yield from _watched(name, "covers", partial(ask, each, Query(UNKNOWN)))
         yield from _watched(name, "renderer_names", partial(renderer_names, each))
+
+
+def install_fix(plugin: str, upstream: str) -> str:
+    """How to install what a plugin wraps: as its backend says, which knows where an index doesn't have it, else by the name."""
+    for each in load_backends().registered:
+        if each.plugin == plugin and upstream in each.backend.upstream:
+            for name in list(renderer_names(each))[:1]:
+                answer = ask(each, Query(UNKNOWN, renderer=name, backend=each.backend.name))
+                if isinstance(answer, Unavailable):
+                    return answer.fix
+    return f"pip install {upstream}"
 
 
 def broken() -> dict[tuple[str, str], str]:

@@ -25,7 +25,7 @@ from ..loading import load
 from ..metadata import PluginInfo, find
 from ..plugin import TEMPLATE_BACKEND
 from ..version import __version__
-from .asking import answers, broken, claims, loads, tried
+from .asking import answers, broken, claims, install_fix, loads, tried
 from .unreadable import entry_points, unreadable
 from .variables import Finding, environment, variables
 
@@ -85,7 +85,9 @@ def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = 
             if version:
                 out.findings += _imports(plugin, name, installed[canonicalize_name(name)][0]) if imports else ()
             elif f"needs {name}" not in said:
-                out.findings.append(Finding(f"plugin {plugin!r} wraps {name}, which isn't installed", f"pip install {name}"))
+                out.findings.append(
+                    Finding(f"plugin {plugin!r} wraps {name}, which isn't installed", install_fix(plugin, name))
+                )
     out.findings += variables(states)
     return out
 

