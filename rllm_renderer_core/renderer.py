@@ -8,31 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from .contract.bridge_methods import BridgeMethods
-from .contract.bridging import BridgeGuard
-from .contract.checking import ParseCheck
 from .contract.decoding import without_cleanup
 from .contract.dropped import DropCheck, Dropped
+from .contract.guards import Guards
 from .contract.joined import Joined
 from .contract.marked import MarkedTokenizer
 from .contract.marker_text import MarkerText
 from .contract.messages import normalize_messages, normalize_tools, refuse_media
 from .contract.pairing import fill_history
-from .contract.parsing import ParseGuard
 from .contract.refused import locate
-from .contract.returned import checked_ids, checked_stop_strings, checked_tokens
-from .contract.sampled import SampledMask
+from .contract.returned import checked_ids, checked_tokens
 from .contract.tokenizers import lacking, packed
 from .discovery import warn_once
 from .errors import ContractError, MessageError, RendererError, RenderError, UnsupportedToolsError
 from .locking import lock_of
-from .plugin import Backend, Coverage, Query, probing
+from .plugin import TEMPLATE_BACKEND, Backend, Coverage, Query, probing
 from .resolution import Resolution
 from .types import Message, ParsedResponse, RenderedTokens, Renderer
-from .vocabulary import eos_ids, id_limit
+from .vocabulary import id_limit
 
 
 class ResolvedRenderer(BridgeMethods):
@@ -77,28 +74,25 @@ class ResolvedRenderer(BridgeMethods):
         self._media = bool(getattr(inner, "supports_media", False))
         self._names_results = bool(getattr(inner, "wants_result_names", True))
         self._text = text
-        with self._lock:
-            text.prove(inner, f"{self.backend}:{self.name}")
-            self._stops = frozenset(checked_ids(inner.get_stop_token_ids(), self.backend, "get_stop_token_ids"))
-            stop_strings = getattr(inner, "get_stop_strings", None)
-            self._stop_strings = checked_stop_strings(stop_strings() if callable(stop_strings) else [], self.backend)
-        self._limit = id_limit(query.tokenizer)
-        self._masks = SampledMask(self.render_ids, self._stops)
-        check = None
-        if parse_check and callable(getattr(tokenizer, "decode", None)):
-            known = {key: getattr(inner, key) for key in ("written_calls", "frame_words") if hasattr(inner, key)}
-            check = ParseCheck(
-                lambda ms: inner.render_ids(text.messages(ms)), tokenizer, self._stops, self._stop_strings, **known
-            )
-        marked = partial(_create_marked, backend, query, coverage) if marker_text != "literal" else None
-        self._more_stops = frozenset(eos_ids(query.tokenizer)) - self._stops
         name = f"{self.backend}:{self.name}"
-        self._parsing = ParseGuard(inner, name, self._lock, check, more_stops=self._more_stops, marked=marked)
+        with self._lock:
+            text.prove(inner, name)
+        self._limit = id_limit(query.tokenizer)
         self._joined = Joined(inner.render_ids, tokenizer, self._lock)
         dropped = resolution.options.get("dropped", "error")
         self._dropping = DropCheck(inner.render_ids, getattr(query.tokenizer, "decode", None), name, self._lock, dropped)
-        checks = (self._parsing, self._stops, text, self._joined, self._dropping)
-        self._bridging = BridgeGuard(inner, query, name, self._lock, *checks)
+        if self.backend != TEMPLATE_BACKEND:
+            _ = (
+                self._guards
+            )  # a wrong answer is refused here; a template's stops cost renders, and wait until they are asked for
+
+    @cached_property
+    def _guards(self) -> Guards:
+        backend, query, coverage, _, marker_text, parse_check = self._made_of
+        name = f"{self.backend}:{self.name}"
+        marked = partial(_create_marked, backend, query, coverage) if marker_text != "literal" else None
+        kept = (self.upstream, query, name, self._lock, self._text, self._joined, self._dropping, self.render_ids, marked)
+        return Guards(*kept, parse_check=parse_check)
 
     def __repr__(self) -> str:
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
@@ -157,9 +151,9 @@ class ResolvedRenderer(BridgeMethods):
             MessageError, ToolError: The input can't be used; ``index`` tells which.
             RenderError: The backend's upstream refuses it.
         """
-        self._masks.learn()
+        self._guards.masks.learn()
         out: RenderedTokens = self._rendered("render", messages, tools, add_generation_prompt)
-        return self._masks.correct(out)
+        return self._guards.masks.correct(out)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -224,16 +218,16 @@ class ResolvedRenderer(BridgeMethods):
             ids = self.as_ids(token_ids, "token_ids")
             prompt = None if prompt_ids is None else self.as_ids(prompt_ids, "prompt_ids")
         except Exception as error:  # TokenIdError, or what an iterator raises
-            return self._parsing.unreadable(error)
-        return self._parsing.parse(list(ids), tools, prompt)
+            return self._guards.parsing.unreadable(error)
+        return self._guards.parsing.parse(list(ids), tools, prompt)
 
     def get_stop_token_ids(self) -> list[int]:
         """Ids at which an engine must stop sampling: the format's, the tokenizer's, and its generation config's."""
-        return sorted(self._stops | self._more_stops)
+        return sorted(self._guards.stops | self._guards.parsing.more_stops)
 
     def get_stop_strings(self) -> list[str]:
         """Strings at which an engine must stop sampling; for formats whose stop isn't one token, and engines that take text."""
-        return list(self._stop_strings)
+        return list(self._guards.stop_strings)
 
 
 def _create_marked(backend: Backend, query: Query, coverage: Coverage) -> Renderer:

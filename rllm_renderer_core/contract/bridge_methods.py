@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from ..discovery import strict
 from ..errors import BridgeDeclined, ContractError, RendererError
 from ..types import Message, RenderedTokens
-from .bridging import BridgeGuard
+from .guards import Guards
 from .ids import IdsView, as_ids
 from .returned import BridgedTokens
 
@@ -17,12 +18,15 @@ logger = logging.getLogger("rllm_renderer")
 
 
 class BridgeMethods:
-    """What a resolved renderer has around its :class:`BridgeGuard`."""
+    """What a resolved renderer has around its ``BridgeGuard``."""
 
     backend: str
     name: str
-    _bridging: BridgeGuard
     _limit: int | None
+
+    @cached_property
+    def _guards(self) -> Guards:
+        raise NotImplementedError
 
     def as_ids(self, ids: Any, what: str = "token ids") -> list[int]:
         """Ids of this vocabulary as a list of ``int``, from a list, a tuple, an array of NumPy or torch; a list isn't copied.
@@ -88,7 +92,7 @@ class BridgeMethods:
             known = isinstance(history, IdsView)
             prompt = history if isinstance(history, IdsView) else IdsView(self.as_ids(history, "previous_prompt_ids"))
             sampled = list(completion) if known else self.as_ids(completion, "previous_completion_ids")
-            return self._bridging.bridge(prompt, sampled, new_messages, tools, previous_message)
+            return self._guards.bridging.bridge(prompt, sampled, new_messages, tools, previous_message)
         except BridgeDeclined as declined:
             logger.info("%s:%s declined a bridge: %s", self.backend, self.name, declined.reason)
             return declined
