@@ -16,6 +16,8 @@ from ..discovery import warn_once
 from ..errors import BridgeDeclined, UnsupportedContentError
 from ..renderer import ResolvedRenderer
 from ..resolution import Resolution
+from ..training.example import SupervisedExamples
+from ..training.supervised import supervised
 from ..types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
 from .parser import ChatParser
 from .tokens import RllmTokens
@@ -196,6 +198,17 @@ class RllmRenderer:
         parsed = self.parse_response(list(completion_ids), tools=tools, prompt_ids=prompt)
         calls = [{"name": call.name, "arguments": call.arguments} for call in parsed.tool_calls]
         return EngineOutput(parsed.content, parsed.reasoning_content or "", calls)
+
+    # Trainers
+
+    def supervised(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, train: str = "all"
+    ) -> SupervisedExamples:
+        """The training sequences of a conversation: each turn behind the very prompt that it is sampled from.
+
+        Arguments and errors as in ``rllm_renderer_core.training.supervised``; a message's ``trainable`` decides before ``train``.
+        """
+        return supervised(self.resolved, _messages(messages), tools=_tools(tools), train=train)
 
 
 def _runs(call: ToolCall) -> bool:

@@ -82,8 +82,8 @@ def needs(model):
             found = select_backend(model, require_bridge=True)
         except RendererError as error:
             pytest.skip(f"no native renderer of {model} here: {str(error).splitlines()[0]}")
-        if found.backend != "fireworks":
-            pytest.skip(f"the Fireworks cookbook isn't here: {model} is served by {found.backend}")
+        if found.match == "fallback":
+            pytest.skip(f"no native renderer of {model} here")
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -54,14 +54,14 @@ BROKEN_AFTER = 3
 """The turn whose one call the client sends back with arguments that aren't JSON."""
 
 
-def play(url, session, *, stream):
+def play(url, session, *, stream, turns):
     """A session; the client's messages when each turn was asked for, and its answers."""
     import openai
 
     messages, asked, answers, ids = [], [], [], []
     with openai.OpenAI(base_url=f"{url}/sessions/rollout-{session}/v1", api_key="none", max_retries=0, timeout=300) as client:
-        for turn, scripted in enumerate(script.TURNS):
-            messages += script.arriving(session, turn, ids)
+        for turn, scripted in enumerate(turns):
+            messages += script.arriving(session, turn, ids, turns)
             asked.append(copy.deepcopy(messages))
             answer = client.chat.completions.create(model="m", messages=messages, tools=script.TOOLS, stream=stream)
             message = gathered(answer) if stream else answer.choices[0].message.model_dump(exclude_none=True)
@@ -144,30 +144,29 @@ def test_a_session_reaches_the_client_as_scripted(importable, process_of_its_own
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
     if why := real_tokenizers.missing(model):
         pytest.skip(why)
-    if model in ONE_CALL:
-        pytest.skip(f"not proved for {model}: its format has one call a turn and no text beside it, and the script has both")
     tokenizer = real_tokenizers.load(model)
     found = select_backend(model)
     if found.match == "fallback":
         pytest.skip(f"no installed plugin serves {model}")
     renderer = resolve(model, tokenizer, require_bridge=True)
-    worker = script.Worker(renderer)
+    turns = script.ONE_CALL_TURNS if model in ONE_CALL else script.TURNS
+    worker = script.Worker(renderer, turns=turns)
     with (
         script.Served(worker.app()) as worker_url,
         served(importable, process_of_its_own, model, renderer, worker_url) as url,
     ):
-        asked, answers = play(url, 0, stream=stream)
+        asked, answers = play(url, 0, stream=stream, turns=turns)
     record_property("renderer", f"{renderer.backend}:{renderer.name}")
     # One segment: only the first turn was rendered by the worker, and each prompt continues prompt and completion.
-    assert [entry["path"] for entry in worker.log] == ["chat"] + ["completions"] * (len(script.TURNS) - 1)
-    for turn in range(1, len(script.TURNS)):
-        before = worker.log[turn - 1]["prompt"] + script.completion(renderer, turn - 1)
+    assert [entry["path"] for entry in worker.log] == ["chat"] + ["completions"] * (len(turns) - 1)
+    for turn in range(1, len(turns)):
+        before = worker.log[turn - 1]["prompt"] + script.completion(renderer, turn - 1, turns)
         assert worker.log[turn]["prompt"][: len(before)] == before
         added = worker.log[turn]["prompt"][len(before) :]
         official = template_ids(tokenizer, asked[turn])
         assert official is None or official[-len(added) :] == added, turn
     structured = rllm_source.unified(importable)
-    for turn, (scripted, answer) in enumerate(zip(script.TURNS, answers, strict=True)):
+    for turn, (scripted, answer) in enumerate(zip(turns, answers, strict=True)):
         if turn and not structured:
             assert scripted.says in answer["content"] and scripted.thinks in answer["content"]
             continue

@@ -108,8 +108,8 @@ def test_gateway_process_uses_the_pinned_renderer(changed, checkpoint, pin):
     assert [entry["path"] for entry in worker.log] == ["chat"] + ["completions"] * (len(script.TURNS) - 1)
 
 
-def test_pin_of_another_version_is_refused_at_start_up_with_the_difference(changed, checkpoint, pin):
-    other = {"upstream": {"renderers": "0.0.1"}}
+def test_pin_of_other_renderer_sources_is_refused_at_start_up_with_the_difference(changed, checkpoint, pin):
+    other = {"upstream": {"renderers": "0.0.1"}, "sources": {"renderers": "another"}}
     arguments = ("--model", str(checkpoint), "--cumulative-token-mode")
     with GatewayProcess(changed, *arguments, RLLM_RENDERER_PIN=pin(**other)) as gateway:
         assert not gateway.ready()

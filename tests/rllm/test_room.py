@@ -76,6 +76,14 @@ def test_is_content_is_what_the_model_samples(renderer):
         _ = out.is_content
 
 
+def test_a_trainer_gets_what_the_model_samples_and_no_refused_tools(renderer):
+    with pytest.warns(UserWarning, match="web_search"):
+        (example,) = renderer.supervised([*ASKED, {"role": "assistant", "content": "Two."}], tools=[{"type": "web_search"}])
+    trained = [token for token, weight in zip(example.token_ids, example.weights, strict=True) if weight]
+    assert renderer.tokenizer.decode(trained).endswith("Two.<|im_end|>")
+    assert example.token_ids[: -len(trained)] == renderer.token_input(ASKED)
+
+
 def test_what_was_served_before_still_is(renderer):
     tools = [{"type": "web_search"}, {"type": "function", "function": {"name": "look"}}]
     with pytest.warns(UserWarning, match="web_search"):

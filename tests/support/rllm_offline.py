@@ -20,7 +20,7 @@ from rllm_renderer_core.plugin import Backend, Coverage, Match, Query
 from rllm_renderer_core.renderer import ResolvedRenderer
 from rllm_renderer_core.resolution import Resolution
 
-SAME_VOCABULARY = {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B"}
+SAME_VOCABULARY = {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "Qwen/Qwen3.5-35B-A3B": "Qwen/Qwen3.5-9B"}
 
 
 class MockFormat:
@@ -111,3 +111,5 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
     for module in {item.module for item in items if hasattr(item, "module")}:
         if hasattr(module, "_MockRenderer"):
             module._MockRenderer = OurRenderer
+        if hasattr(module, "_load_cached_tokenizer"):
+            module._load_cached_tokenizer = load

@@ -12,9 +12,14 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from rllm_renderer_core import RendererError, UnreachableTurnError
+from rllm_renderer_core.rllm import http_status, openai_error
+from rllm_renderer_core.training.supervised import supervised
 
 TOOLS = [
     {
@@ -50,15 +55,17 @@ TURNS = (
     Turn("Go on, and look twice.", "Looking twice.", "Same tool twice", (("look", "hulls"), ("look", "masts"))),
     Turn(None, "Slender masts above rounded hulls.", "Done"),
 )
+ONE_CALL_TURNS = tuple(replace(turn, says="" if turn.calls else turn.says, calls=turn.calls[:1]) for turn in TURNS)
+"""The same for formats that have one call a turn, and no text beside it."""
 STEP = re.compile(r"\[s(\d+) t(\d+)\]")
 
 
-def arriving(session: int, turn: int, ids: list[str]) -> list[dict[str, Any]]:
+def arriving(session: int, turn: int, ids: list[str], turns: Sequence[Turn] = TURNS) -> list[dict[str, Any]]:
     """The new messages of a turn; ``ids`` are those of the calls that it answers. Results come without names."""
-    text = TURNS[turn].arrives
+    text = turns[turn].arrives
     if text is not None:
         return [{"role": "user", "content": f"{text} [s{session} t{turn}]"}]
-    calls = TURNS[turn - 1].calls
+    calls = turns[turn - 1].calls
     assert len(calls) == len(ids), f"the client got {len(ids)} calls of {len(calls)}"
     return [
         {"role": "tool", "tool_call_id": call_id, "content": f"{name} of {q}: {len(q)} [s{session} t{turn}]"}
@@ -66,26 +73,60 @@ def arriving(session: int, turn: int, ids: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def completion(renderer: Any, turn: int) -> list[int]:
+def completion(renderer: Any, turn: int, turns: Sequence[Turn] = TURNS) -> list[int]:
     """The ids that the model samples in a turn, with its stop unless it is cut off."""
-    script = TURNS[turn]
+    renderer = getattr(renderer, "resolved", renderer)
+    known = _completions.setdefault(renderer, {})
+    script = turns[turn]
+    if script not in known:
+        known[script] = _sampled(renderer, script)
+    return list(known[script])
+
+
+_completions: weakref.WeakKeyDictionary[Any, dict[Turn, list[int]]] = weakref.WeakKeyDictionary()
+ASKED = [{"role": "user", "content": "?"}]
+
+
+def _sampled(renderer: Any, script: Turn) -> list[int]:
     said: dict[str, Any] = {"role": "assistant", "content": script.says}
-    if script.thinks:
-        said["reasoning_content"] = script.thinks
     if script.calls:
+        # As a model of Kimi numbers its calls; other formats show no ids.
         said["tool_calls"] = [
-            {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": {"q": q}}}
+            {"id": f"functions.{name}:{at}", "type": "function", "function": {"name": name, "arguments": {"q": q}}}
             for at, (name, q) in enumerate(script.calls)
         ]
-    asked = [{"role": "user", "content": "?"}]
-    prompt = renderer.render_ids(asked, tools=TOOLS, add_generation_prompt=True)
-    whole = renderer.render_ids([*asked, said], tools=TOOLS)
-    shared = next((at for at, (a, b) in enumerate(zip(prompt, whole, strict=False)) if a != b), min(len(prompt), len(whole)))
-    assert shared >= len(prompt) - 3, "the rendered turn isn't what the opener opens"
-    ids = whole[shared:] if shared == len(prompt) else whole[len(prompt) :]
+    thinking = {**said, "reasoning_content": script.thinks} if script.thinks else said
+    bare = _spoken(renderer, said)
+    ids = _spoken(renderer, thinking) or bare or _rendered(renderer, said)
+    thought = renderer.tokenizer.encode(script.thinks, add_special_tokens=False)
+    if script.thinks and ids is bare and bare is not None and renderer.tokenizer.decode(bare[:1]) == "</think>":
+        ids = thought + bare  # the history of this format leaves out what the model says all the same
     stops = set(renderer.get_stop_token_ids())
     end = next((at for at, token in enumerate(ids) if token in stops), len(ids))
     return spelled_out(renderer.tokenizer, ids[:end] if script.cut_off else ids[: end + 1])
+
+
+def _spoken(renderer: Any, said: dict[str, Any]) -> list[int] | None:
+    """What ``supervised`` proves that the model samples; ``None`` where it can't say this message behind its prompt."""
+    prompt = renderer.render_ids(ASKED, tools=TOOLS, add_generation_prompt=True)
+    try:
+        (example,) = supervised(renderer, [*ASKED, said], tools=TOOLS)
+    except (UnreachableTurnError, ValueError):
+        return None
+    return example.token_ids[len(prompt) :] if example.token_ids[: len(prompt)] == prompt else None
+
+
+def _rendered(renderer: Any, said: dict[str, Any]) -> list[int]:
+    """What history shows of it, where the opener has begun reasoning that it lacks: its text is sampled as reasoning."""
+    prompt = renderer.render_ids(ASKED, tools=TOOLS, add_generation_prompt=True)
+    whole = renderer.render_ids([*ASKED, said], tools=TOOLS)
+    shared = next((at for at, (a, b) in enumerate(zip(prompt, whole, strict=False)) if a != b), min(len(prompt), len(whole)))
+    assert shared >= len(prompt) - 3, "the rendered turn isn't what the opener opens"
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "?"} for call in said.get("tool_calls", ())]
+    followed = renderer.render_ids([*ASKED, said, *(results or ASKED)], tools=TOOLS)
+    # Formats without a close end a turn with the tag of whoever speaks next.
+    end = [token for token in followed[len(whole) : len(whole) + 1] if token in renderer.get_stop_token_ids()]
+    return [*(whole[shared:] if shared == len(prompt) else whole[len(prompt) :]), *end]
 
 
 def spelled_out(tokenizer: Any, ids: list[int]) -> list[int]:
@@ -103,11 +144,13 @@ class Worker:
 
     Attributes:
         foreign_ids: Give calls ids as vLLM does, which nobody can know from the completion; else as the renderer does.
+        turns: The script.
         log: One entry a request: its path, session, turn and prompt ids.
     """
 
     renderer: Any
     foreign_ids: bool = False
+    turns: Sequence[Turn] = TURNS
     log: list[dict[str, Any]] = field(default_factory=list)
 
     def app(self) -> Any:
@@ -123,13 +166,16 @@ class Worker:
         async def chat(request: Request) -> Any:
             body = await request.json()
             messages = [_plain(each) for each in body["messages"]]
-            prompt = self.renderer.render_ids(messages, tools=body.get("tools"), add_generation_prompt=True)
+            try:
+                prompt = self.renderer.render_ids(messages, tools=body.get("tools"), add_generation_prompt=True)
+            except RendererError as error:
+                return JSONResponse(openai_error(error), http_status(error))
             session, turn, sampled = self._sample("chat", prompt)
             parsed = self.renderer.parse_response(sampled, tools=body.get("tools"), prompt_ids=prompt)
             message = parsed.to_message()
             for at, call in enumerate(message.get("tool_calls") or () if self.foreign_ids else ()):
                 call["id"] = f"chatcmpl-tool-{session}-{turn}-{at}"
-            reason = "length" if TURNS[turn].cut_off else "tool_calls" if parsed.tool_calls else "stop"
+            reason = "length" if self.turns[turn].cut_off else "tool_calls" if parsed.tool_calls else "stop"
             choice = {"index": 0, "message": message, "finish_reason": reason, "token_ids": sampled}
             choice["logprobs"] = {"content": [{"token": "x", "logprob": -0.5, "top_logprobs": []} for _ in sampled]}
             if body.get("stream"):
@@ -146,7 +192,7 @@ class Worker:
             body = await request.json()
             prompt = body["prompt"]
             session, turn, sampled = self._sample("completions", prompt)
-            reason = "length" if TURNS[turn].cut_off else "stop"
+            reason = "length" if self.turns[turn].cut_off else "stop"
             text = self.renderer.tokenizer.decode(sampled)
             choice = {"index": 0, "text": text, "finish_reason": reason, "token_ids": sampled}
             choice["logprobs"] = {"token_logprobs": [-0.5] * len(sampled), "token_ids": sampled}
@@ -166,7 +212,7 @@ class Worker:
     def _sample(self, path: str, prompt: list[int]) -> tuple[int, int, list[int]]:
         session, turn = map(int, STEP.findall(self.renderer.tokenizer.decode(prompt))[-1])
         self.log.append({"path": path, "session": session, "turn": turn, "prompt": list(prompt)})
-        return session, turn, completion(self.renderer, turn)
+        return session, turn, completion(self.renderer, turn, self.turns)
 
 
 def events(kind: str, choice: dict[str, Any], prompt: list[int], sampled: list[int]) -> Any:

@@ -1,0 +1,96 @@
+"""rLLM's three SFT backends on a patched copy: what they hand their trainers, for a conversation whose history renders anew."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import pytest
+import real_tokenizers
+
+pytestmark = pytest.mark.slow
+MODEL = "Qwen/Qwen3-8B"
+
+SCRIPT = """
+import json, sys, types
+import rllm_offline, real_tokenizers
+rllm_offline.stand_in_for_fireworks()
+import tinker_cookbook.tokenizer_utils, transformers
+from omegaconf import OmegaConf
+tokenizer = real_tokenizers.load("Qwen/Qwen3-8B")
+tinker_cookbook.tokenizer_utils.get_tokenizer = lambda name: tokenizer
+transformers.AutoTokenizer.from_pretrained = lambda name, **_: tokenizer
+from rllm.data import Dataset
+from rllm.trainer.sft import SFTSpec
+from rllm.trainer.sft.fireworks_backend import FireworksSFTBackend
+from rllm.trainer.sft.tinker_backend import TinkerSFTBackend, build_sft_data
+from rllm.trainer.sft.verl_backend import VerlSFTBackend
+from rllm_renderer_core.training.verl import SupervisedDataset
+
+structured = sys.argv[1] == "structured"
+def said(thought, text):
+    if structured:  # the revision's own schema
+        return {"role": "assistant", "content": [{"type": "thinking", "thinking": thought}, {"type": "text", "text": text}]}
+    return {"role": "assistant", "content": text, "reasoning_content": thought}
+rows = [{"messages": [
+    {"role": "user", "content": "How many lids?"}, said("Look.", "Seven."),
+    {"role": "user", "content": "And boats?"}, said("Count.", "Eleven."),
+]}]
+found = {}
+
+def spec(method, **more):
+    overrides = {"model": {"name": "Qwen/Qwen3-8B", "tokenizer_model": "Qwen/Qwen3-8B", "path": "Qwen/Qwen3-8B"},
+                 "fireworks_config": {"policy_trainer_shape_id": "any"}}
+    return SFTSpec(model="Qwen/Qwen3-8B", train_dataset=Dataset(data=rows), batch_size=1, tokenize_method=method,
+                   overrides=overrides, output_dir=sys.argv[2])
+
+for method in ("cumulative", "stepwise"):
+    for backend in (TinkerSFTBackend, FireworksSFTBackend):
+        config = backend(spec(method)).build_config()
+        config.data.rllm.loss_reduction = "none"
+        datums = build_sft_data(config, Dataset(data=rows), None)[1].get_batch(0)
+        found[backend.name, method] = [
+            [tokenizer.decode([*each.model_input.to_ints(), each.loss_fn_inputs["target_tokens"].data[-1]]),
+             [token for token, weight in zip(each.loss_fn_inputs["target_tokens"].data, each.loss_fn_inputs["weights"].data)
+              if weight]] for each in datums]
+    verl = VerlSFTBackend(spec(method))
+    verl._compose_base = lambda: OmegaConf.create({"data": {}, "trainer": {}, "model": {}, "optim": {}})
+    verl.validate_spec()
+    verl.prepare_data()
+    assert verl.config.data.custom_cls.path == f"pkg://{SupervisedDataset.__module__}"
+    made = getattr(sys.modules[SupervisedDataset.__module__], verl.config.data.custom_cls.name)(
+        verl.config.data.train_files, tokenizer, verl.config.data)
+    found["verl", method] = [
+        [tokenizer.decode(row["input_ids"]), row["input_ids"][row["loss_mask"] > 0].tolist()] for row in made]
+for (backend, method), rows in found.items():
+    print(json.dumps([backend, method, [[text, len(ids), tokenizer.decode(ids)] for text, ids in rows]]))
+"""
+
+ASKED = "<|im_start|>user\nHow many lids?<|im_end|>\n<|im_start|>assistant\n"
+FIRST = f"{ASKED}<think>\nLook.\n</think>\n\nSeven.<|im_end|>"
+SECOND = (
+    f"{ASKED}Seven.<|im_end|>\n<|im_start|>user\nAnd boats?<|im_end|>\n"
+    "<|im_start|>assistant\n<think>\nCount.\n</think>\n\nEleven.<|im_end|>"
+)
+
+
+def test_all_three_train_what_the_model_samples_behind_its_own_prompt(process, changed, tmp_path):
+    """Qwen3's template leaves out earlier reasoning, and its opener is bare: each turn is a sequence of its own."""
+    import rllm_source
+
+    for name in ("tinker", "tinker_cookbook", "omegaconf", "datasets", "torch"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"rLLM's SFT backends weren't run: {name} isn't installed")
+    if why := real_tokenizers.missing(MODEL):
+        pytest.skip(why)
+    file = tmp_path / "sft.py"
+    file.write_text(SCRIPT)
+    kind = "structured" if rllm_source.unified(changed) else "plain"
+    result = process("-W", "ignore", file, kind, tmp_path)
+    assert result.returncode == 0, result.stdout[-500:] + result.stderr[-4000:]
+    found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith('["')]
+    assert [each[0] for each in found] == ["tinker", "fireworks", "verl"] * 2
+    turns = [(text, text.rpartition("<|im_start|>assistant\n")[2]) for text in (FIRST, SECOND)]
+    for _, method, sequences in found:
+        wanted = turns if method == "cumulative" else turns[1:]
+        assert [(text, trained) for text, _, trained in sequences] == wanted
