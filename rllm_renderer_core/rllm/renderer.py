@@ -206,7 +206,7 @@ class RllmRenderer:
     ) -> SupervisedExamples:
         """The training sequences of a conversation: each turn behind the very prompt that it is sampled from.
 
-        Arguments and errors as in ``rllm_renderer_core.training.supervised``; a message's ``trainable`` decides before ``train``.
+        Arguments and errors as those of the function; a message's own ``trainable`` decides before ``train``.
         """
         return supervised(self.resolved, _messages(messages), tools=_tools(tools), train=train)
 
