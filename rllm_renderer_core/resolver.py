@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .contract.sources import source_digests
+from .contract.sources import SourceDigests
 from .contract.tokenizers import lacking
 from .discovery import load_backends, warn_once
 from .distributions import absent
@@ -133,7 +133,7 @@ def _recorded(selection: Selection) -> Resolution:
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream={name: installed_version(name) or "not installed" for name in backend.upstream},
-        sources=source_digests(backend.upstream, backend.sources),
+        sources=SourceDigests(backend.upstream, backend.sources),
         reason=coverage.reason,
         hints=tuple(hints),
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from rllm_renderer_core import PinMismatchError, Resolution
+from rllm_renderer_core.contract import sources
 
 MINE = Resolution(
     "m/x",
@@ -125,3 +128,17 @@ def test_data_without_a_field_is_refused_by_name(name):
 def test_empty_data_is_refused(data):
     with pytest.raises(PinMismatchError):
         Resolution.from_dict(data)
+
+
+def test_sources_are_digested_when_a_record_is_written_and_not_before(monkeypatch):
+    asked = []
+    digests = sources.source_digests
+    monkeypatch.setattr(sources, "source_digests", lambda *what: asked.append(what) or digests(*what))
+    record = replace(MINE, sources=sources.SourceDigests(["rllm-renderer-core"], {}))
+    assert copy.copy(record).model == MINE.model and not asked
+    written = json.loads(json.dumps(record.to_dict()))
+    assert (
+        list(written["sources"]) == ["rllm-renderer-core"] and len(written["sources"]["rllm-renderer-core"]) == sources.LENGTH
+    )
+    assert Resolution.from_dict(written) == record == pickle.loads(pickle.dumps(record))
+    assert len(asked) == 1

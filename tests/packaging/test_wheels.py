@@ -15,6 +15,7 @@ import subprocess
 import sys
 import venv
 import zipfile
+from contextlib import contextmanager
 from email.parser import Parser
 
 import pytest
@@ -196,6 +197,27 @@ class Venv:
         winner = json.loads(run(self.bin / "rllm-renderer", "explain", model, "--json").stdout)["winner"]
         return winner, text
 
+    @contextmanager
+    def standing_in(self, versions):
+        """Packages that have metadata and can't be imported, for those that are too large to be installed here."""
+        code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        site = pathlib.Path(run(self.bin / "python", "-c", code).stdout.strip())
+        folders = []
+        for name, version in versions.items():
+            package = name.replace("-", "_")
+            for folder, file, content in (
+                (package, "__init__.py", f"raise ImportError('{name} was imported')\n"),
+                (f"{package}-{version}.dist-info", "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"),
+            ):
+                folders.append(site / folder)
+                folders[-1].mkdir()
+                (folders[-1] / file).write_text(content)
+        try:
+            yield
+        finally:
+            for folder in folders:
+                shutil.rmtree(folder)
+
 
 @pytest.fixture(scope="module")
 def fresh(wheels, tmp_path_factory):
@@ -265,6 +287,20 @@ class TestInFreshVenv:
         assert winner == "chat-template"
         (line,) = (line for line in text.splitlines() if line.strip().startswith("prime"))
         assert "not installed" not in line.split("renderers")[0] and "renderers" in line
+
+    def test_tml_serves_deepseek_v4_where_its_upstream_is_installed_and_no_more_once_it_is_gone(self, fresh):
+        model, name = "deepseek-ai/DeepSeek-V4-Flash", "rllm-renderer-tml"
+        winner, text = fresh.explain(model)
+        assert winner == "chat-template" and f"pip install '{name} @ git+" in text
+        fresh.pip("install", "--no-deps", "--find-links", fresh.wheels, name)
+        winner, text = fresh.explain(model)
+        assert winner == "chat-template" and "pip install tml-renderers" in text
+        with fresh.standing_in({"tml-renderers": "0.2.1", "torch": "2.13.0"}):
+            assert fresh.explain(model)[0] == "tml"
+            assert fresh.explain(MODEL)[0] == "tml", "prime has no upstream here"
+        fresh.pip("uninstall", "-y", name)
+        winner, text = fresh.explain(model)
+        assert winner == "chat-template" and f"pip install '{name} @ git+" in text
 
     def test_what_was_installed_fits_together(self, fresh):
         for name in ("rllm-renderer-parser", "rllm-renderer-prime"):

@@ -33,6 +33,7 @@ class _Tml(RendererConformance):
         return expected
 
 
+@whole
 class TestQwen3(_Tml):
     name = "Qwen3"
 

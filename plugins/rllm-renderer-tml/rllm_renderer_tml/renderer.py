@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.contract.pairing import sampled_calls
-from rllm_renderer_core.errors import RenderError, UnsupportedContentError, UnsupportedToolsError
+from rllm_renderer_core.errors import RenderError, UnsupportedToolsError
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.seamed import SeamedRenderer
@@ -18,6 +18,7 @@ from .attribution import attributed
 from .blocks import FRAME_WORDS, BlockParser
 from .conversion import to_upstream
 from .corrections import Context, rows_for
+from .media import Media
 from .parsing import block_parser_of, parser_of
 from .plain import only_texts
 from .splices import Splices, refuse_placeholders
@@ -54,6 +55,8 @@ class TmlRenderer(SeamedRenderer):
         self._vocabulary = upstream.tokenizer
         self._control = frozenset(int(self._vocabulary.encode_special(each)) for each in self._vocabulary.special_tokens())
         self._rows = rows_for(name)
+        self._media = Media(name, tokenizer)
+        self.supports_media = bool(self._media)
         self._arguments = dict(arguments or {})
         self._effort = effort
         openers = [int(self._vocabulary.encode_special(row.opener)) for row in self._rows if row.opener is not None]
@@ -71,18 +74,29 @@ class TmlRenderer(SeamedRenderer):
     ) -> RenderedTokens:
         """Messages to ids, attributed by the control tokens that open turns.
 
+        ``multi_modal_data`` is a ``RenderedMedia`` where there are images or audio; in ``token_ids`` each is as many
+        placeholders as it takes positions.
+
         Raises:
+            UnsupportedContentError: Media that can't be carried.
             UnsupportedToolsError: Tools for a format that has no declarations upstream.
             MessageError: What upstream can't render, and no row of the table corrects.
         """
-        ids = self.render_ids(messages, tools=tools, add_generation_prompt=add_generation_prompt)
+        media: list[Any] = []
+        ids = self._rendered(messages, tools, add_generation_prompt, media)
         indices, mask = attributed(ids, messages, self._opener, self._control, self._stop_ids, self._tags)
-        return RenderedTokens(ids, indices, mask)
+        return RenderedTokens(ids, indices, mask, self._media.data(ids, media))
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         """``render(...).token_ids``; errors as there."""
+        return self._rendered(messages, tools, add_generation_prompt, [])
+
+    def _rendered(
+        self, messages: Sequence[Message], tools: Sequence[Any] | None, add_generation_prompt: bool, media: list[Any]
+    ) -> list[int]:
+        """The ids; upstream's spans of media are put into ``media``."""
         if tools and self._refuses_tools:
             raise UnsupportedToolsError(
                 f"renderer {self.name!r} has no tool declarations upstream",
@@ -93,7 +107,7 @@ class TmlRenderer(SeamedRenderer):
         refuse_placeholders(each for message in messages for each in _texts(message))
         splices = Splices(self._vocabulary, self._control)
         context = Context(splices, self._vocabulary, bool(tools), self._arguments, add_generation_prompt)
-        prepared: Any = list(messages)
+        prepared: Any = self._media.parts(messages)
         for row in self._rows:
             if row.rewrite is not None:
                 prepared = row.rewrite(prepared, context)
@@ -102,7 +116,7 @@ class TmlRenderer(SeamedRenderer):
             if row.declare is not None and tools:
                 declared = row.declare(tools, context)
         whole = not add_generation_prompt and any(row.closed_as_trained for row in self._rows) and _last_spoken(messages)
-        ids = self._ids(to_upstream(prepared, declared, self._declares), trained=whole)
+        ids = self._ids(to_upstream(prepared, declared, self._declares), trained=whole, media=media)
         if splices:
             ids = splices.apply(ids)
         for row in self._rows:
@@ -112,7 +126,7 @@ class TmlRenderer(SeamedRenderer):
             ids = self._without_opener(ids)
         return ids
 
-    def _ids(self, messages: Any, *, trained: bool = False) -> list[int]:
+    def _ids(self, messages: Any, *, trained: bool = False, media: list[Any] | None = None) -> list[int]:
         if trained:
             spans = self.upstream.render_for_sft(messages)[-1].input_token_spans
         elif self._effort is not None:
@@ -120,17 +134,16 @@ class TmlRenderer(SeamedRenderer):
         else:
             spans, _ = self.upstream.render_for_completion(messages)
         if len(spans) == 1 and not self._added_opener:
-            return self._span(spans[0])
-        return [*(token for span in spans for token in self._span(span)), *self._added_opener]
+            return self._span(spans[0], media)
+        return [*(token for span in spans for token in self._span(span, media)), *self._added_opener]
 
-    def _span(self, span: Any) -> list[int]:
+    def _span(self, span: Any, media: list[Any] | None) -> list[int]:
         inner = span.span
         ids = getattr(inner, "int_tokens", None)
         if ids is None:
-            raise UnsupportedContentError(
-                f"renderer {self.name!r} made a {type(inner).__name__}, which can't be given as ids",
-                fix="remove the part that isn't text",
-            )
+            ids = self._media.ids_of(inner)
+            if media is not None:
+                media.append(span)
         return list(ids) if type(ids) is not list else ids
 
     def _without_opener(self, ids: list[int]) -> list[int]:

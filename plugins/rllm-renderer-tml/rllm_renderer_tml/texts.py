@@ -6,6 +6,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from rllm_renderer_core.errors import MessageError
+
 from .context import Context, Messages
 from .conversion import BREAK
 
@@ -17,15 +19,26 @@ def trim(*roles: str) -> Row:
 
     def rewrite(messages: Messages, context: Context) -> Messages:
         return [
-            {**message, "content": message["content"].strip()}
-            if message["role"] in roles
-            and isinstance(message["content"], str)
-            and message["content"] != message["content"].strip()
-            else message
+            {**message, "content": _stripped(message["content"], context)} if message["role"] in roles else message
             for message in messages
         ]
 
     return rewrite
+
+
+def _stripped(content: Any, context: Context) -> Any:
+    """A text without white space at its edges; of parts, before the first and behind the last, as upstream trims each."""
+    if isinstance(content, str):
+        return content.strip()
+    out = list(content)
+    if out[0]["type"] == "text":
+        out[0] = {**out[0], "text": out[0]["text"].lstrip()}
+    if out[-1]["type"] == "text":
+        out[-1] = {**out[-1], "text": out[-1]["text"].rstrip()}
+    return [
+        {**part, "text": context.splices.hold(part["text"])} if part.get("text", "") != part.get("text", "").strip() else part
+        for part in out
+    ]
 
 
 def unnamed_results(messages: Messages, context: Context) -> Messages:
@@ -62,7 +75,7 @@ def is_query(message: dict[str, Any]) -> bool:
     """Whether a user speaks, and not a tool in a user's clothes."""
     content = message["content"]
     if message["role"] != "user" or not isinstance(content, str):
-        return False
+        return bool(message["role"] == "user")
     return not (content.startswith("<tool_response>") and content.endswith("</tool_response>"))
 
 
@@ -206,6 +219,11 @@ def apart_by_tags(*tags: str) -> Row:
             if not out or not _same(out[-1], message) or message["role"] != "user":
                 out.append(message)
                 continue
+            if not isinstance(out[-1]["content"], str) or not isinstance(message["content"], str):
+                raise MessageError(
+                    "backend 'tml' can't render two users in a row with images as the template does",
+                    fix="put them into one message, or choose another backend=",
+                )
             pieces = [tag if tag == "user" and len(tags) > 1 else context.tag(tag) for tag in tags]
             out[-1] = {**out[-1], "content": out[-1]["content"] + context.splices.hold(*pieces) + message["content"]}
         return out
