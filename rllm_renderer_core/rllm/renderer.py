@@ -7,6 +7,7 @@ have rLLM's ``images``.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -74,6 +75,14 @@ class RllmRenderer:
     def tokenizer(self) -> Any:
         """The one that was passed in."""
         return self.resolved.tokenizer
+
+    def copy(self) -> RllmRenderer:
+        """The same renderer over its own copy of the tokenizer, for a gateway in the process of an engine.
+
+        One thread at a time uses a tokenizer. A long prompt that the engine renders holds it for a second; bridges by a copy
+        don't wait for that.
+        """
+        return RllmRenderer(pickle.loads(pickle.dumps(self.resolved)))
 
     # The protocol
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import real_tokenizers
@@ -17,6 +18,7 @@ from rllm_renderer_core import (
     UnsupportedContentError,
     rllm,
 )
+from rllm_renderer_core.locking import lock_of
 from rllm_renderer_core.rllm.refusals import in_rllms_words
 
 MODEL = "Qwen/Qwen3-8B"
@@ -65,6 +67,16 @@ def test_completions_as_the_parser_gives_them(renderer):
     ids = renderer.tokenizer.encode('<tool_call>\n{"name": "look", "arguments": {"q": 1}}\n</tool_call><|im_end|>')
     out = renderer.chat_parser.parse_completion(ids)
     assert out == {"content": "", "reasoning": "", "tool_calls": [{"name": "look", "arguments": {"q": 1}}]}
+
+
+def test_bridges_of_a_copy_dont_wait_for_renders(renderer):
+    prompt = renderer.token_input(ASKED)
+    sampled = renderer.tokenizer.encode("Two.<|im_end|>")
+    wanted = renderer.bridge_to_next_turn(prompt, sampled, ASKED).token_ids
+    copy = renderer.copy()
+    assert (copy.resolution, copy.stop_sequences) == (renderer.resolution, renderer.stop_sequences)
+    with ThreadPoolExecutor(1) as pool, lock_of(renderer.tokenizer):  # as a render holds it
+        assert pool.submit(copy.bridge_to_next_turn, prompt, sampled, ASKED).result(timeout=60).token_ids == wanted
 
 
 def test_is_content_is_what_the_model_samples(renderer):

@@ -193,7 +193,8 @@ class Worker:
             prompt = body["prompt"]
             session, turn, sampled = self._sample("completions", prompt)
             reason = "length" if self.turns[turn].cut_off else "stop"
-            text = self.renderer.tokenizer.decode(sampled)
+            stops = self.renderer.get_stop_token_ids()
+            text = self.renderer.tokenizer.decode(sampled[:-1] if sampled[-1] in stops else sampled)
             choice = {"index": 0, "text": text, "finish_reason": reason, "token_ids": sampled}
             choice["logprobs"] = {"token_logprobs": [-0.5] * len(sampled), "token_ids": sampled}
             if body.get("stream"):
