@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "
 
 import shapes
 import tml_oracle as oracle
+import tml_sft
 from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with, reason_of
 from rllm_renderer_tml.families import FAMILIES
 
@@ -50,6 +51,14 @@ def main() -> None:
         record = {"model": case.model, "backend": "tml", "renderer": case.renderer, "prompts": prompts, "bridges": bridges}
         table.row(case.renderer, case.model, thinking, prompts, bridges, **(record if case.thinking is None else {}))
     table.end()
+    print("\n`supervised` beside upstream's `render_for_sft`: text, reasoning, two turns, a call.\n")
+    beside = Table(("renderer", "model", "training sequences"))
+    for case in oracle.CASES:
+        if case.thinking is None and not oracle.missing(case.model):
+            found = (Compared(what, EQUAL if why == tml_sft.EQUAL else DIFFERS, why) for what, why in tml_sft.compared(case))
+            beside.row(case.renderer, case.model, beside.tally(found))
+    for text, number in beside.notes.items():
+        print(f"{chr(10) if number == 1 else ''}{number}. {text}")
     rest = [f"{family.name} ({', '.join(family.models)})" for family in FAMILIES if not family.compared]
     print(f"\nNever compared, as nothing official can be had offline; taken only where named: {'; '.join(rest)}.")
 

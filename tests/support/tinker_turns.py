@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import shapes
 
 from rllm_renderer_core import BridgeDeclined
@@ -41,7 +43,7 @@ class Turn:
     def ids(self, text):
         return shapes.encode(self.tokenizer, text)
 
-    @property
+    @cached_property
     def start(self):
         """Closes the reasoning that the prompt opened, or opens a message of text where a turn is made of messages."""
         if self.case.renderer.startswith("gpt_oss"):
@@ -51,7 +53,7 @@ class Turn:
         inside = not self.resolved.parse_response(self.ids(FOUR), prompt_ids=self.prompt).reasoning_complete
         return [self.resolved.upstream.reasoning_ids[1]] if inside else []
 
-    @property
+    @cached_property
     def stop(self):
         """The stop that a user's message goes with."""
         for stop in self.stops:
