@@ -32,6 +32,7 @@ def test_a_version_before_the_one_that_is_corrected_here_serves_nothing(monkeypa
     assert isinstance(found, core.Unavailable)
     assert "0.2.0" in found.reason and "tml-renderers>=0.2.1" in found.fix
     assert isinstance(TmlBackend().covers(core.Query("x/y", renderer="Qwen3")), core.Unavailable)
+    assert not list(TmlBackend().candidates(core.Query("x/y")))
 
 
 def test_priority_is_between_tinker_and_fireworks():

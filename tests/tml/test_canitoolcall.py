@@ -23,14 +23,9 @@ RENDERERS = {
     "Qwen/Qwen3-0.6B": "Qwen3",
     "deepseek-ai/DeepSeek-V3-0324": "DeepSeekV3",
 }
-STRICTER = {
-    "deepseek/v3-marker-in-arguments",
-    "deepseek/v31-marker-in-arguments",
-    "deepseek/v4-marker-in-arguments",
-    "deepseek/sglang-v4-self-closing-invoke",
-}
-"""Right by upstream's parser alone: arguments that spell the format's own marks, and a call that closes in its own tag.
-Under the parse contract neither is OK, whichever backend reads it."""
+STRICTER = {"deepseek/sglang-v4-self-closing-invoke"}
+"""Right by upstream's parser alone: a call without parameters that closes in its own tag. The format's encoder writes it with a
+closing tag of its own, so that under the parse contract it isn't the text of an OK call, whichever backend reads it."""
 
 SAMPLE = ("Qwen/Qwen3-0.6B", "deepseek-ai/DeepSeek-V4-Flash", "moonshotai/Kimi-K2.6")
 MODELS = sorted(RENDERERS) if WHOLE else SAMPLE

@@ -35,16 +35,9 @@ class TmlBackend(Backend):
         family = BY_NAME.get(query.renderer or "") if named else BY_MODEL.get(query.model)
         if family is None:
             return None
-        for package, distribution in (("tml_renderers", UPSTREAM), ("torch", "torch")):
-            if importlib.util.find_spec(package) is None:
-                return Unavailable(f"{distribution} isn't installed", f"pip install {distribution}")
-        version = installed_version(UPSTREAM)
-        if version and Version(version) < OLDEST:
-            return Unavailable(
-                f"{UPSTREAM} {version} writes reasoning, calls and harmony's header otherwise than the official templates do, "
-                f"and is corrected here from {OLDEST} on",
-                f"pip install '{UPSTREAM}>={OLDEST}'",
-            )
+        unavailable = _unavailable()
+        if unavailable is not None:
+            return unavailable
         if not named and not family.compared:
             return Unavailable(
                 f"tml_renderers has {family.upstream}, whose ids were never compared with the model's official template here",
@@ -74,12 +67,27 @@ class TmlBackend(Backend):
 
     def candidates(self, query: Query) -> Iterable[Coverage]:
         """Every renderer: those of another vocabulary are refused by ``create`` before they render."""
-        if importlib.util.find_spec("tml_renderers") is None or importlib.util.find_spec("torch") is None:
+        if _unavailable() is not None:
             return ()
         return [_coverage(query, family, Match.PARITY, "its ids equal the tokenizer's template") for family in FAMILIES]
 
     def deviations(self, coverage: Coverage) -> Mapping[str, str]:
         return DEVIATIONS.get(coverage.renderer, {})
+
+
+def _unavailable() -> Unavailable | None:
+    """Why upstream can't be used here at all."""
+    for package, distribution in (("tml_renderers", UPSTREAM), ("torch", "torch")):
+        if importlib.util.find_spec(package) is None:
+            return Unavailable(f"{distribution} isn't installed", f"pip install {distribution}")
+    version = installed_version(UPSTREAM)
+    if version and Version(version) < OLDEST:
+        return Unavailable(
+            f"{UPSTREAM} {version} writes reasoning, calls and harmony's header otherwise than the official templates do, "
+            f"and is corrected here from {OLDEST} on",
+            f"pip install '{UPSTREAM}>={OLDEST}'",
+        )
+    return None
 
 
 def _coverage(query: Query, family: Family, match: Match, reason: str) -> Coverage:
