@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.vocabulary import control_ids
 
-from .blocks import FORMS, BlockParser
+from .blocks import FORMS
 
 
 def parser_of(

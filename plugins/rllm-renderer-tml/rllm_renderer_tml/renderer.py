@@ -8,6 +8,7 @@ from typing import Any
 
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import RenderError, UnsupportedToolsError
+from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.seamed import SeamedRenderer
@@ -15,7 +16,7 @@ from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
 
 from .attribution import attributed
-from .blocks import FRAME_WORDS, BlockParser
+from .blocks import FRAME_WORDS
 from .conversion import to_upstream
 from .corrections import Context, rows_for
 from .media import Media
