@@ -1,4 +1,4 @@
-"""Gemma 4: its argument syntax, read without the cookbook; attribution and tool turns with it, against prime's renderer too."""
+"""Gemma 4: arguments, attribution and tool turns, against prime's renderer too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ pytest.importorskip("rllm_renderer_fireworks")
 import fireworks_oracle as oracle
 import real_tokenizers
 import shapes
-from rllm_renderer_fireworks.gemma import parse_arguments
 
 import rllm_renderer_core as core
 
@@ -20,27 +19,6 @@ Q = '<|"|>'
 needs_cookbook = pytest.mark.skipif(
     (oracle.missing() or real_tokenizers.missing(MODEL)) is not None, reason=str(oracle.missing() or "no tokenizer")
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("", {}),
-        (f"q:{Q}tea{Q}", {"q": "tea"}),
-        (f"q:{Q}a,b:{{c}}[d]{Q},deep:true", {"q": "a,b:{c}[d]", "deep": True}),
-        ("n:3,x:null,y:None,f:-1.5,b:false", {"n": 3, "x": None, "y": None, "f": -1.5, "b": False}),
-        (f"l:[{Q}é{Q},1,[]],o:{{a:{Q}ü{Q},b:{{}}}}", {"l": ["é", 1, []], "o": {"a": "ü", "b": {}}}),
-        (f"q:{Q}{Q}", {"q": ""}),
-    ],
-)
-def test_arguments_are_read(text, value):
-    assert parse_arguments(text) == value
-
-
-@pytest.mark.parametrize("text", ["q", "q:", f"q:{Q}tea", "q:tea", "q:[1", "q:{a:1", f"q:{Q}a{Q}b:1", ":1", "q:1}", "q:1 2"])
-def test_broken_arguments_are_refused(text):
-    with pytest.raises(ValueError):
-        parse_arguments(text)
 
 
 @needs_cookbook

@@ -110,7 +110,7 @@ def test_a_marker_that_is_spelled_is_text():
         ('<tool_call>\n{"name": "look", "arguments": {"q": "a", "q": "b"}}\n</tool_call>', ToolCallStatus.MALFORMED_STRUCTURE),
         ('<tool_call>\n{"name": "", "arguments": {}}\n</tool_call>', ToolCallStatus.MISSING_NAME),
         ('<tool_call>\n{"name": "fly", "arguments": {}}\n</tool_call>', ToolCallStatus.UNKNOWN_TOOL),
-        ('<tool_call>\n{"arguments": {}}\n</tool_call>', ToolCallStatus.MALFORMED_STRUCTURE),
+        ('<tool_call>\n{"arguments": {}}\n</tool_call>', ToolCallStatus.MISSING_NAME),
         ('<tool_call>\n{"name": "look", "arguments": {"q": "tea"}}\n', ToolCallStatus.UNCLOSED_BLOCK),
     ],
 )

@@ -134,7 +134,7 @@ def test_attempts_keep_their_order_the_broken_ones_too(renderer_of):
     assert [call.status for call in out.tool_calls] == [
         ToolCallStatus.INVALID_JSON, ToolCallStatus.OK, ToolCallStatus.MISSING_NAME, ToolCallStatus.OK,
     ]  # fmt: skip
-    assert [call.raw for call in out.tool_calls] == [broken, good, nameless, good]
+    assert [call.raw.strip() for call in out.tool_calls] == [broken, good, nameless, good]
     assert (out.content, out.termination) == ("I look.", MALFORMED)
 
 

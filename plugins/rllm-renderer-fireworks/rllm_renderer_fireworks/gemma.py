@@ -1,24 +1,18 @@
-"""Gemma 4, after the chat_template.jinja of gemma-4-E2B-it: ``null`` in arguments, calls read, E2B's opener, attribution."""
+"""Gemma 4, after the chat_template.jinja of gemma-4-E2B-it: ``null`` in arguments, E2B's opener, attribution."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from rllm_renderer_tinker.renderer import TinkerRenderer
 
 from rllm_renderer_core.contract.pairing import results_in
-from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens, ToolCallStatus
+from rllm_renderer_core.types import Message, RenderedTokens, ToolCallStatus
 
 _RESPONSE = ("<|tool_response>", "<tool_response|>")
-_QUOTE = '<|"|>'
 _THOUGHT = "<|channel>"
-_LABEL = "thought\n"
-_KEY = re.compile(r"[^:{}\[\],]*")
-_WORDS = {"true": True, "false": False, "null": None, "None": None}
 
 
 class _Null:
@@ -44,26 +38,6 @@ class Gemma:
         if message.get("tool_calls"):
             message = {**message, "tool_calls": [_plain(call) for call in message["tool_calls"]]}
         return super().render_message(message, ctx)  # type: ignore[misc]
-
-    def parse_response(self, response: list[int]) -> tuple[Any, Any]:
-        """Upstream's message with calls as tinker's ``ToolCall``, their arguments as JSON text."""
-        from tinker_cookbook.renderers.base import ToolCall, UnparsedToolCall
-
-        message, termination = super().parse_response(response)  # type: ignore[misc]
-        calls, unparsed = [], []
-        for call in message.pop("tool_calls", ()):
-            try:
-                arguments = json.dumps(parse_arguments(call["arguments"]), ensure_ascii=False)
-            except ValueError as error:
-                text = f"<|tool_call>call:{call['name']}{{{call['arguments']}}}<tool_call|>"
-                unparsed.append(UnparsedToolCall(raw_text=text, error=str(error)))
-                continue
-            calls.append(ToolCall(function=ToolCall.FunctionBody(name=call["name"], arguments=arguments)))
-        if calls:
-            message["tool_calls"] = calls
-        if unparsed:
-            message["unparsed_tool_calls"] = unparsed
-        return message, termination
 
 
 class NoEmptyThought:
@@ -100,16 +74,6 @@ class Gemma4Renderer(TinkerRenderer):
             for at in range(first, end + 1):
                 indices[at], mask[at] = index, False
         return RenderedTokens(out.token_ids, indices, mask, out.multi_modal_data)
-
-    def parse_response(
-        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
-    ) -> ParsedResponse:
-        """As the adapter's, the reasoning without its channel's name, which the next render writes again."""
-        out = super().parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
-        thought = out.reasoning_content or ""
-        if not thought.startswith(_LABEL):
-            return out
-        return replace(out, reasoning_content=thought.removeprefix(_LABEL).removesuffix("\n") or None)
 
     def bridge_to_next_turn(
         self,
@@ -155,70 +119,3 @@ def _plain(call: Any) -> dict[str, Any]:
         arguments = json.loads(arguments)
     identity = call.get("id") if isinstance(call, dict) else call.id
     return {"id": identity, "function": {"name": function["name"], "arguments": _with_null(arguments)}}
-
-
-def parse_arguments(text: str) -> dict[str, Any]:
-    """Arguments as Gemma 4 writes them, ``q:<|"|>tea<|"|>,deep:true``, as a mapping.
-
-    Raises:
-        ValueError: With the position, where the text isn't of that form.
-    """
-    value, at = _mapping(text, 0, end="")
-    if at != len(text):
-        raise ValueError(f"arguments end at character {at} of {len(text)}")
-    return value
-
-
-def _mapping(text: str, at: int, end: str) -> tuple[dict[str, Any], int]:
-    out: dict[str, Any] = {}
-    while at < len(text) and not (end and text.startswith(end, at)):
-        if text.startswith(_QUOTE, at):
-            key, at = _string(text, at)
-        else:
-            found = _KEY.match(text, at)
-            key = found.group().strip() if found else ""
-            at += len(found.group()) if found else 0
-        if not key or not text.startswith(":", at):
-            raise ValueError(f"no key and colon at character {at}")
-        out[key], at = _value(text, at + 1)
-        at = _behind_comma(text, at, end)
-    return out, at
-
-
-def _sequence(text: str, at: int) -> tuple[list[Any], int]:
-    out: list[Any] = []
-    while at < len(text) and not text.startswith("]", at):
-        value, at = _value(text, at)
-        out.append(value)
-        at = _behind_comma(text, at, "]")
-    return out, at
-
-
-def _behind_comma(text: str, at: int, end: str) -> int:
-    if text.startswith(",", at):
-        return at + 1
-    if at < len(text) and not (end and text.startswith(end, at)):
-        raise ValueError(f"no comma at character {at}")
-    return at
-
-
-def _value(text: str, at: int) -> tuple[Any, int]:
-    if text.startswith(_QUOTE, at):
-        return _string(text, at)
-    for opening, closing in (("{", "}"), ("[", "]")):
-        if text.startswith(opening, at):
-            inner, at = _mapping(text, at + 1, "}") if opening == "{" else _sequence(text, at + 1)
-            if not text.startswith(closing, at):
-                raise ValueError(f"no {closing!r} at character {at}")
-            return inner, at + 1
-    end = next((i for i in range(at, len(text)) if text[i] in ",}]"), len(text))
-    word = text[at:end].strip()
-    return (_WORDS[word] if word in _WORDS else json.loads(word)), end
-
-
-def _string(text: str, at: int) -> tuple[str, int]:
-    start = at + len(_QUOTE)
-    end = text.find(_QUOTE, start)
-    if end < 0:
-        raise ValueError(f"the text at character {at} has no end")
-    return text[start:end], end + len(_QUOTE)

@@ -1,7 +1,8 @@
 """Kimi-K3's completions: elements between control ids, ``<|open|>name attributes<|sep|> ... <|close|>name<|sep|>``.
 
 Source: the cookbook's ``kimi_k3``, whose own parser gives up on a completion without the close of the message and hands calls
-over in another shape. Control ids alone carry structure; the same letters as ordinary text are text.
+over in another shape. Its render shows no call either, so that none can be learned. Control ids alone carry structure; the
+same letters as ordinary text are text.
 """
 
 from __future__ import annotations
@@ -35,11 +36,20 @@ class _Piece:
 class KimiK3Renderer(WholeRenderer):
     """The adapter over the cookbook's Kimi-K3 with a parser of its own."""
 
+    @property
+    def why_no_tool_calls(self) -> str | None:
+        """See ``TinkerRenderer``: the parser is here, as long as the tokenizer has the control ids."""
+        return None if self._has_controls else super().why_no_tool_calls
+
+    @property
+    def _has_controls(self) -> bool:
+        return set(_CONTROL) <= set(added_tokens(self._tokenizer))
+
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """A completion; never raises. The prompt tells which element it begins in."""
-        if not set(_CONTROL) <= set(added_tokens(self._tokenizer)):
+        if not self._has_controls:
             return super().parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
         inside = ""
         for piece in self._pieces(list(prompt_ids or ())[-64:]):

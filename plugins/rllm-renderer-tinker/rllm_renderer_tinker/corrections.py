@@ -80,6 +80,7 @@ class Correction:
         attributes: What is different on the twin of upstream's renderer that this adapter works with.
         changes: Attributes that change: from upstream's value to the twin's.
         with_tools: Attributes that change while tools are declared: from their value to their value.
+        harmony: True where completions are harmony's, of which a render shows but few forms; others are learned.
         only: Suffixes of the variants that the row is for; empty for all.
         but: Suffixes of the variants that it isn't for.
     """
@@ -94,6 +95,7 @@ class Correction:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     with_tools: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    harmony: bool = False
     only: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
 
@@ -138,6 +140,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("gpt_oss",), "has a system message besides the developer's", only=EFFORTS,
                attributes={"_warn_if_user_system_message": say_nothing}),
     Correction(("gpt_oss",), "knows results by a name", name_results("unknown")),
+    Correction(("gpt_oss",), "samples a call's header in more orders than it shows", harmony=True),
     Correction(("kimi_k2", "kimi_k25", "kimi_k26"), "knows results by name and id",
                name_results("tool", tool_call_id=Blank()), results_as_given=True),
     Correction(("kimi_k26",), "has no reasoning where it is off", drop_reasoning, only=("_disable_thinking",)),

@@ -11,16 +11,17 @@ from rllm_renderer_core.contract.ids import common_prefix
 from rllm_renderer_core.contract.messages import has_media, refuse_media
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
+from rllm_renderer_core.learned.blocks import HARMONY_WORDS, BlockParser, harmony_parser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.template_parser import learned_parser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids
 
+from . import base_models
 from .conversion import ToolDeclarations, to_upstream
 from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
 from .images import flat_ids, placeholder_id
-from .parsing import CompletionParser, Format, ReasoningFrame
 from .recording import Part, recorded, split_opener, twin_of
 from .rewrites import INDEX, unescaped
 
@@ -165,13 +166,24 @@ class TinkerRenderer:
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        """A completion, parsed by upstream and completed where it gives up; never raises.
+        """A completion, parsed by what is learned from the renders; never raises.
 
-        Where upstream has no calls, and the tokenizer's chat template writes some, by what is learned from the template.
+        Upstream's own parsers give up on a completion without its stop, raise on some, and give calls without their text.
         """
-        if not self._shows_calls and self._of_template is not None:
-            return self._of_template.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
-        return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+        if self._stop_strings:
+            return base_models.parse(self.upstream, self._tokenizer, token_ids, self._stop_strings)
+        parser = self._messages or self.learned
+        return parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+
+    @cached_property
+    def _messages(self) -> BlockParser | None:
+        """For gpt-oss, whose turns are lists of messages in more orders than a render shows."""
+        return harmony_parser(self._tokenizer) if any(row.harmony for row in self._rows) else None
+
+    @property
+    def frame_words(self) -> frozenset[str]:
+        """See the core's ``ParseCheck``."""
+        return HARMONY_WORDS if self._messages is not None else frozenset()
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)
@@ -180,16 +192,26 @@ class TinkerRenderer:
         """Stops that aren't one token of the vocabulary: of base models' ``role_colon``."""
         return list(self._stop_strings)
 
-    @cached_property
+    @property
+    def why_no_tool_calls(self) -> str | None:
+        """Why calls can't be read out of completions, ``None`` where they can."""
+        if self._stop_strings:
+            return f"renderer {self.name!r} has no tool calls upstream"
+        return None if self._messages is not None else self.learned.why_no_tool_calls
+
+    @property
     def second_parser(self) -> LearnedParser | None:
-        """For completions that upstream gives up on, as before a call that is cut off: what is learned from its renders."""
-        if not self._shows_calls or not self._stop_ids:
-            return None
-        return LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
+        """For completions that the parser of gpt-oss gives up on."""
+        return self.learned if self._messages is not None else None
 
     @cached_property
+    def learned(self) -> LearnedParser:
+        """What is learned from the renders; where these show no calls, from the template if that writes some (Llama 3)."""
+        found = None if self._shows_calls else self._of_template()
+        return found or LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
+
     def _of_template(self) -> LearnedParser | None:
-        """The template's parser, where upstream renders that template's turns but not its calls (Llama 3)."""
+        """The template's parser, where upstream renders that template's turns but not its calls."""
         if not self._stop_ids or chat_template(self._tokenizer) is None:
             return None
         question = [{"role": "user", "content": "ping"}]
@@ -198,33 +220,6 @@ class TinkerRenderer:
             return None
         parser = learned_parser(self._tokenizer, {}, self._stop_ids)
         return parser if parser.parses_tool_calls else None
-
-    @cached_property
-    def _parser(self) -> CompletionParser:
-        size = max([len(self._tokenizer), *(token + 1 for token in self._control)])
-        stops = frozenset(self._stop_ids)
-        return CompletionParser(
-            self.upstream,
-            self._tokenizer,
-            Format(stops, tuple(self._stop_strings), tuple(self._opener), self._reasoning_frame(), size),
-        )
-
-    def _reasoning_frame(self) -> ReasoningFrame | None:
-        """Whether newlines belong to the frame shows in a turn that reasoned, or in the opener."""
-        if not self.reasoning_ids:
-            return None
-        opening, closing = self.reasoning_ids
-        shown = self._opener
-        try:
-            turn = {"role": "assistant", "content": "omega", "reasoning_content": "alpha"}
-            ids = self.render_ids([{"role": "user", "content": "ping"}, turn])
-            shown = ids if opening in ids and closing in ids else shown
-        except Exception:  # a format that has no reasoning in its history
-            pass
-        behind_opening, behind_closing = (
-            self._tokenizer.decode(shown[shown.index(marker) + 1 :]) if marker in shown else "" for marker in (opening, closing)
-        )
-        return ReasoningFrame(opening, closing, behind_opening.startswith("\n"), behind_closing.startswith("\n"))
 
     @cached_property
     def _opener(self) -> list[int]:

@@ -114,7 +114,8 @@ class CallSection:
         except BadCall as bad:
             found = self._resume.search(text, max(at or 0, start + 1))
             end = found.start() if found else len(text)
-            attempts = [Attempt("", "", None, bad.status)]
+            cut = found is None and bool(core(self.close))
+            attempts = [Attempt("", "", None, ToolCallStatus.UNCLOSED_BLOCK if cut else bad.status)]
         found = self._close.match(text, end)
         closed = found is not None or not core(self.close)
         if not closed and attempts[-1].status is ToolCallStatus.OK:  # the call's end, cut or broken: no content

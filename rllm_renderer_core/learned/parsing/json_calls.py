@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...contract.arguments import json_status
@@ -76,6 +76,8 @@ class JsonCalls:
                 return Attempt("", text[at:end], None, ToolCallStatus.MISSING_NAME, end)
             name = _loaded(text, found)
         arguments, ident = self._arguments(text, at, end), None
+        if name is None and arguments is not None:
+            return replace(broken, status=ToolCallStatus.MISSING_NAME)
         if arguments is None or not isinstance(name, str):
             return broken
         if self.id is not None:
