@@ -54,10 +54,12 @@ class ChatTemplateBackend(Backend):
     def parsing(self, query: Query, coverage: Coverage) -> str:
         try:
             renderer = self.create(query, coverage)
-            shipped = (
-                "" if renderer.shipped is None else "the checkpoint's own response template, proven by round trips; beside it "
-            )
-            return f"{shipped}{renderer.parser}"
+            first = ""
+            if renderer.messages is not None:
+                first = "harmony's messages; beside it "
+            elif renderer.shipped is not None:
+                first = "the checkpoint's own response template, proven by round trips; beside it "
+            return f"{first}{renderer.parser}"
         except Exception as error:  # an option that the template can't honour, a template that doesn't compile
             return f"no completion can be parsed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 

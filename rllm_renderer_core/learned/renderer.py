@@ -10,8 +10,9 @@ from ..contract.messages import refuse_media
 from ..errors import BridgeDeclined
 from ..plugin import TEMPLATE_BACKEND
 from ..types import Message, ParsedResponse, RenderedTokens
-from ..vocabulary import control_ids, eos_ids
+from ..vocabulary import chat_template, control_ids, eos_ids
 from .attribution import Attribution
+from .blocks import HARMONY_WORDS, BlockParser, harmony_parser
 from .call_form import QUESTION, TOOL
 from .parser import LearnedParser
 from .response_template import engine
@@ -58,7 +59,20 @@ class ChatTemplateRenderer(SeamedRenderer):
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        return (self.shipped or self.parser).parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+        parser = self.messages or self.shipped or self.parser
+        return parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+
+    @cached_property
+    def messages(self) -> BlockParser | None:
+        """What reads completions of a template that writes harmony, of whose forms a render shows but few."""
+        source = chat_template(self._tokenizer) or ""
+        written = all(mark in source for mark in ("<|start|>", "<|channel|>", "<|message|>", "<|call|>"))
+        return harmony_parser(self._tokenizer) if written else None
+
+    @property
+    def frame_words(self) -> frozenset[str]:
+        """See ``ParseCheck``."""
+        return HARMONY_WORDS if self.messages is not None else frozenset()
 
     def get_stop_token_ids(self) -> list[int]:
         """The tokenizer's, with those that history shows behind a turn of text or of calls (Gemma's ``<|tool_response>``)."""
@@ -99,8 +113,8 @@ class ChatTemplateRenderer(SeamedRenderer):
 
     @property
     def second_parser(self) -> LearnedParser | None:
-        """For what the checkpoint's own response template doesn't read."""
-        return self.parser if self.shipped is not None else None
+        """For what the first parser doesn't read, where that isn't this one."""
+        return self.parser if self.messages is not None or self.shipped is not None else None
 
     @property
     def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
@@ -110,7 +124,7 @@ class ChatTemplateRenderer(SeamedRenderer):
     @property
     def why_no_tool_calls(self) -> str | None:
         """Why no way of reading tool calls is proven, ``None`` where one is."""
-        return self.parser.why_no_tool_calls if self.shipped is None else None
+        return self.parser.why_no_tool_calls if self.messages is None and self.shipped is None else None
 
     def why_no_bridge(self) -> str | None:
         """Why not even a plain message or result can be bridged over this template; ``None`` where one can."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.contract.arguments import json_status
 from rllm_renderer_core.contract.parsing import BROKEN
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
@@ -16,12 +14,6 @@ from .arguments import json_text_in, typed_arguments, untyped
 from .families import Variant, family_of
 
 Ids = list[int]
-BUILT_IN = re.compile(
-    r"(?:<\|start\|>assistant)?<\|channel\|>\w+ to=(?!functions\.)(?P<name>[\w.]+)[^<]*"
-    r"(?:<\|constrain\|>\w*)?<\|message\|>(?P<body>.*)",
-    re.DOTALL,
-)
-"""A call of a tool that harmony brings along (``to=python``), whose body need not be JSON; upstream takes it for content."""
 
 
 class Parser:
@@ -40,22 +32,16 @@ class Parser:
         self._closing: Ids = []
         if family_of(variant.family).calls_end_reasoning and variant.thinking is not False:
             self._closing = encode("</think>")
-        self._harmony_header: Ids = []
-        self._harmony_message = -1
-        if variant.family == "gpt-oss":
-            self._harmony_header = encode("<|start|>assistant")
-            self._harmony_message = encode("<|message|>")[0]
 
     def parse(self, ids: Ids, tools: Sequence[Any] | None, prompt: Ids | None) -> ParsedResponse:
         """Never raises: what upstream can't parse is malformed."""
         at = next((index for index, token in enumerate(ids) if token in self._stops), None)
         try:
-            fed = self._with_header(ids, prompt)
             declared = untyped(tools) if self._text_arguments else tools
-            parsed = self._upstream.parse_response(fed, tools=declared, prompt_ids=prompt)
+            parsed = self._upstream.parse_response(ids, tools=declared, prompt_ids=prompt)
             if parsed.reasoning_complete is False and self._closed_by(prompt):
                 # Upstream goes by the end of its own prompt, not by what stands behind that.
-                parsed = self._upstream.parse_response([*self._pair[1:], *fed], tools=declared, prompt_ids=prompt)
+                parsed = self._upstream.parse_response([*self._pair[1:], *ids], tools=declared, prompt_ids=prompt)
                 parsed.reasoning_content = parsed.reasoning_content or None
             close = self._close_behind_a_call(ids, parsed)
             if close:
@@ -63,14 +49,10 @@ class Parser:
                 parsed = self._upstream.parse_response(ids[close:], tools=declared, prompt_ids=prompt)
                 parsed.reasoning_content = self._decode(ids[:close]).removeprefix("<think>").strip()
             calls = [self._call(call, tools) for call in parsed.tool_calls]
-            for call, read in zip(calls, parsed.tool_calls, strict=True) if self._harmony_header else ():
-                call.raw = self._with_recipient(fed, len(fed) - len(ids), read.token_span) or call.raw
-            if self._harmony_header and not calls:
-                self._built_in(parsed, calls, ids if at is None else ids[:at])
             if at is None and calls and calls[-1].status is ToolCallStatus.INVALID_JSON:
                 # Upstream looks at the JSON first: a call that is cut off is one that isn't closed.
                 span = parsed.tool_calls[-1].token_span
-                if span is not None and span[1] >= len(fed):
+                if span is not None and span[1] >= len(ids):
                     calls[-1].status = ToolCallStatus.UNCLOSED_BLOCK
         except Exception:  # ids outside the vocabulary, JSON nested too deep: upstream promises nothing
             return ParsedResponse(termination=Termination.MALFORMED)
@@ -95,34 +77,8 @@ class Parser:
         at, span = ids.index(self._closing[0]), parsed.tool_calls[0].token_span
         return at if span is not None and span[0] < at else 0
 
-    def _with_header(self, ids: Ids, prompt: Ids | None) -> Ids:
-        """Harmony's completions begin in the middle of a header, of which upstream needs the beginning."""
-        start = self._harmony_header[:1]
-        if not start or ids[:1] == start or self._harmony_message not in ids:
-            return ids
-        if prompt and start[0] in prompt:
-            head = prompt[len(prompt) - 1 - prompt[::-1].index(start[0]) :]
-            return ids if self._harmony_message in head else [*head, *ids]
-        return [*self._harmony_header, *ids]
-
     def _decode(self, ids: Ids) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
-
-    def _with_recipient(self, fed: Ids, start: int, span: tuple[int, int] | None) -> str:
-        """The text of harmony's call with the header before its body, which names the tool; empty where it isn't known."""
-        if span is None:
-            return ""
-        end = span[1] - (fed[span[1] - 1] in self._stops)
-        return self._decode(fed[max(span[0], start) : end])
-
-    def _built_in(self, parsed: Any, calls: list[ToolCall], ids: Ids) -> None:
-        """A call that harmony's own tools get is one of a tool that wasn't declared, and no content."""
-        found = BUILT_IN.search(self._decode(ids))
-        if found is not None and (parsed.content or "").strip() == found["body"].strip():
-            whole = json_status(found["body"]) is ToolCallStatus.OK
-            status = ToolCallStatus.UNKNOWN_TOOL if whole else ToolCallStatus.INVALID_JSON
-            calls.append(ToolCall(found["name"], found["body"], raw=found[0], status=status))
-            parsed.content = ""
 
     def _call(self, call: Any, tools: Sequence[Any] | None) -> ToolCall:
         status = ToolCallStatus(str(call.status.value))

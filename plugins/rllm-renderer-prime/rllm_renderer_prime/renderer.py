@@ -9,6 +9,7 @@ from typing import Any
 
 from rllm_renderer_core.contract.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
+from rllm_renderer_core.learned.blocks import HARMONY_WORDS, harmony_parser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
@@ -50,6 +51,8 @@ class PrimeRenderer:
         self._in_bridge = corrections_for(variant, "bridge")
         self._opener = opener_for(variant, self._encode)
         self._parser = Parser(upstream, tokenizer, variant, self._stops)
+        # Upstream gives calls without their headers, and takes those of harmony's own tools for content.
+        self._messages = harmony_parser(tokenizer) if variant.family == "gpt-oss" else None
         self._end = TurnEnd(variant, self._stops, self._encode)
         self._gemma = GemmaResponses(upstream, self._encode) if variant.family == "gemma4" else None
         self._media_ids = tuple(getattr(upstream, "mm_token_type_id_map", None) or ()) if media else ()
@@ -162,15 +165,19 @@ class PrimeRenderer:
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """Sampled ids, parsed. Never raises."""
+        if self._messages is not None:
+            return self._messages.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
         return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
+
+    @property
+    def frame_words(self) -> frozenset[str]:
+        """See the core's ``ParseCheck``."""
+        return HARMONY_WORDS if self._messages is not None else frozenset()
 
     @cached_property
     def second_parser(self) -> LearnedParser | None:
-        """For completions that upstream gives up on: what is learned from its renders.
-
-        Harmony's completions have headers that no render shows.
-        """
-        return None if self.variant.family == "gpt-oss" else LearnedParser.of(self.render_ids, self.tokenizer, self._stops)
+        """For completions that the first one gives up on: what is learned from the renders."""
+        return LearnedParser.of(self.render_ids, self.tokenizer, self._stops)
 
     def get_stop_token_ids(self) -> Ids:
         return sorted(self._stops)
