@@ -105,7 +105,7 @@ class BlockParser:
         sound = stop is None or stop == len(ids) - 1
         for at, block in enumerate(blocks):
             kind = self._form.kind(block, self._decode(block.head))
-            closed = block.close in self._form.closes
+            closed = block.close in self._form.closes and not (kind == REASONING and block.close in self._form.stops)
             sound = sound and closed and block.opened and kind != UNKNOWN and self._clean(block)
             if kind == REASONING:
                 reasoning.append(self._decode(block.body))
@@ -208,7 +208,9 @@ def harmony_parser(tokenizer: Any) -> BlockParser | None:
     if not {f"<|{name}|>" for name in _HARMONY} <= tokens.keys():
         return None
 
+    limit = max([len(tokenizer), *(token + 1 for token in tokens.values())])
+
     def decode(ids: list[int]) -> str:
-        return str(tokenizer.decode(ids, skip_special_tokens=False)) if ids else ""
+        return str(tokenizer.decode([token for token in ids if 0 <= token < limit], skip_special_tokens=False))
 
     return BlockParser(harmony(lambda name: tokens[f"<|{name}|>"]), decode, tokens.values())
