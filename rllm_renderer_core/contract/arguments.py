@@ -81,14 +81,18 @@ class Schema:
         if self._schema.get("type") == "string" and self._schema.get("nullable") is not True:
             return text, self.accepts(text)
         values = [value for value in _values(text) if self.accepts(value)]
-        says_nothing = all(self.accepts(value) for value in _KINDS)
-        if values and (says_nothing or values[0] is None):
+        if values and (self.says_nothing or values[0] is None):
             return values[0], True
-        if says_nothing and not values and _reads_as_json(text):  # 1e400, a key twice: text, but not what was meant
+        if self.says_nothing and not values and _reads_as_json(text):  # 1e400, a key twice: text, but not what was meant
             return text, False
         if self.accepts(text):
             return text, True
         return (values[0], True) if values else (text, False)
+
+    @cached_property
+    def says_nothing(self) -> bool:
+        """Whether a value of any type is accepted."""
+        return all(self.accepts(value) for value in _KINDS)
 
     @cached_property
     def _validator(self) -> Any:

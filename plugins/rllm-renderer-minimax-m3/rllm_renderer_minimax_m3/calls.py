@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rllm_renderer_core.contract.arguments import Schema
 from rllm_renderer_core.contract.messages import normalize_tools
 from rllm_renderer_core.errors import ToolError
 from rllm_renderer_core.types import ToolCall, ToolCallStatus
 
 from .markers import NS, Vocabulary
-from .values import Element, members, to_value
+from .values import Element, to_value
 
 _INVOKE = re.compile(r'<invoke name="([^"]*)">', re.DOTALL)
 _MAX_DEPTH = 64
@@ -127,17 +128,12 @@ class Calls:
                 self.content += tail
 
     def _arguments(self, name: str, top: Element) -> tuple[dict[str, Any], ToolCallStatus]:
-        status = ToolCallStatus.OK
-        schema = None
-        if self._schemas is not None:
-            if name in self._schemas:
-                schema = self._schemas[name]
-            else:
-                status = ToolCallStatus.UNKNOWN_TOOL
-        named, others = members(schema, schema)
+        known = self._schemas is None or name in self._schemas
+        status = ToolCallStatus.OK if known else ToolCallStatus.UNKNOWN_TOOL
+        schema = Schema((self._schemas or {}).get(name))
         arguments = {}
         for child in top.children:
-            arguments[child.name], fits = to_value(child, named.get(child.name, others), schema)
+            arguments[child.name], fits = to_value(child, schema.member(child.name))
             if not fits and status is ToolCallStatus.OK:
                 status = ToolCallStatus.INVALID_ARGUMENT
         return arguments, status
