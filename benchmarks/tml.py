@@ -1,6 +1,6 @@
 """Prompts and bridges of the tml backend against upstream alone, ``renderers`` and the chat template, in one run.
 
-``python benchmarks/tml.py``: Qwen3 prompts of about 400, 22,000 and 92,000 ids; best of several rounds, in milliseconds.
+``python benchmarks/tml.py``: Qwen3 prompts of about 400, 22,000 and 92,000 ids; best of several rounds, in milliseconds of CPU.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def conversation(turns: int) -> list[dict[str, Any]]:
 
 
 def best(jobs: Sequence[Callable[[], Any]], rounds: int, in_a_row: int = 1) -> list[float]:
-    """Milliseconds of each job's fastest run; by turns, so that what else the machine does hits all alike."""
+    """Milliseconds of CPU of each job's fastest run; by turns, so that what else the machine does hits all alike."""
     times: list[list[float]] = [[] for _ in jobs]
     for _ in range(rounds):
         for at, job in enumerate(jobs):
             for _ in range(in_a_row):
-                start = time.perf_counter()
+                start = time.process_time()
                 job()
-                times[at].append(time.perf_counter() - start)
+                times[at].append(time.process_time() - start)
     return [min(each) * 1000 for each in times]
 
 

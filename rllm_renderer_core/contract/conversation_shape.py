@@ -6,6 +6,7 @@ from typing import Any
 
 MOST_REPEATS = 3
 """How often a group of messages (a call and its result) comes in a row before further ones are taken to be rendered alike."""
+_BARE = ("role", "content")
 
 
 def shape_of(messages: list[dict[str, Any]]) -> tuple[Any, ...]:
@@ -14,6 +15,9 @@ def shape_of(messages: list[dict[str, Any]]) -> tuple[Any, ...]:
     out: list[Any] = []
     for index, message in enumerate(messages):
         content, role = message["content"], message["role"]
+        if len(message) == 2 and type(content) is str and content and not content.isspace():  # most messages
+            out.append((role, _BARE if next(iter(message)) == "role" else tuple(message), True, None, False))
+            continue
         blank = content if not content or (isinstance(content, str) and content.isspace()) else True
         own: Any = None
         if "tool_calls" in message:

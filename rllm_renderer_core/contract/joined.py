@@ -75,7 +75,7 @@ class Joined:
         that conversations with media stay as they are."""
         if self._places is not None and not self._places:
             return False
-        found = {place for message in messages for place in _white_edges(message)}
+        found = {place for message in messages if not _bare(message) for place in _white_edges(message)}
         if messages and messages[-1]["role"] == "assistant":
             found.add(LAST)
         if not found or any(isinstance(message["content"], list) for message in messages):
@@ -185,6 +185,12 @@ def _texts(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield message["role"], content
     if reasoning:
         yield "reasoning", reasoning
+
+
+def _bare(message: dict[str, Any]) -> bool:
+    """Whether a message is a text without white space at its edges and nothing else: most are, and ``strip`` copies none."""
+    content = message["content"]
+    return len(message) == 2 and type(content) is str and content == content.strip()
 
 
 def _white_edges(message: dict[str, Any]) -> Iterator[Place]:
