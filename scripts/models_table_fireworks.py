@@ -70,7 +70,8 @@ def row(case: oracle.Case, table: Table) -> None:
         table.row(case.model, f"`{case.renderer}`", missing, "not measured", "not measured")
         return
     counts, odd = oracle.compare_renders(case)
-    prompts = table.tally([*[Compared("", EQUAL)] * counts["equal"], *[Compared(each, DIFFERS) for each in odd]])
+    refused = [Compared("a message that the reference leaves out is refused", DECLINED)] * counts["refused, with the message"]
+    prompts = table.tally([*[Compared("", EQUAL)] * counts["equal"], *[Compared(each, DIFFERS) for each in odd], *refused])
     bridges = table.tally(
         Compared(each.shape + (" by id" if each.results == "by id" else ""), WORDS[each.outcome])
         for each in oracle.compare_bridges(case)
