@@ -292,7 +292,12 @@ def test_markers_sampled_as_ordinary_tokens_are_text(model, backend, mode):
     sampled = in_place_of("zebra", body, subject, user, prompt)
     parsed = subject.parse_response(sampled, tools=declared(), prompt_ids=prompt)
     assert not parsed.runnable
-    assert (parsed.content + "".join(call.raw for call in parsed.tool_calls)).strip() == text
+    rest = text
+    for attempt in parsed.tool_calls:  # MiniMax's ``<invoke>`` is ordinary text: without its frame it is an attempt, never OK
+        before, _, after = rest.partition(attempt.raw.strip())
+        assert rest == f"{before}{attempt.raw.strip()}{after}"
+        rest = before + after
+    assert parsed.content.split() == rest.split() and parsed.content.strip() in (rest, rest.strip())
     assert GUARD not in repr(parsed)
     bridged = subject.try_bridge(prompt, sampled, [{"role": "user", "content": "and?"}], tools=declared())
     if sampled[-1] in subject.get_stop_token_ids() and subject.has_bridge and not isinstance(bridged, BridgeDeclined):

@@ -37,7 +37,7 @@ def renderer(model, backend):
             pytest.skip(f"not proved for {model} on {backend}: {str(error).splitlines()[0]}")
 
 
-def conversation(place, text):
+def conversation(place, text, calls=True):
     def put(where, words):
         return f"{words} {text} so" if where == place else words
 
@@ -48,10 +48,18 @@ def conversation(place, text):
         spoken["reasoning_content"] = put("reasoning", "Weighing it.")
     return [
         {"role": "user", "content": put("user", "Tea?")},
-        spoken,
-        {"role": "tool", "tool_call_id": call["id"], "content": put("result", "five")},
+        *([spoken, {"role": "tool", "tool_call_id": call["id"], "content": put("result", "five")}] if calls else ()),
         {"role": "assistant", "content": put("said", "Four apples.")},
     ]
+
+
+def served(subject, tools, calls):
+    """Whether the format has a place for declared tools, and for calls."""
+    try:
+        subject.render_ids(conversation("user", "harmless", calls), tools=tools)
+    except RendererError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("history", ["template", "verbatim"])
@@ -62,8 +70,10 @@ def test_no_text_becomes_a_control_id(model, backend, history):
     eos = subject.tokenizer.eos_token
     framing = [text for text in sorted(known.markers.texts) if "think" in text or "tool_call" in text][:2]
 
+    tools, calls = next(each for each in ((TOOLS, True), (None, True), (None, False)) if served(subject, *each))
+
     def examples(place, text):
-        made = supervised(subject, conversation(place, text), tools=TOOLS, history=history, unreachable="skip")
+        made = supervised(subject, conversation(place, text, calls), tools=tools, history=history, unreachable="skip")
         ids = [token for each in made for token in each.token_ids]
         trained = [token for each in made for token, mask in zip(each.token_ids, each.weights, strict=True) if mask]
         return made, [sum(map(known.control.__contains__, some)) for some in (ids, trained)], ids
@@ -89,4 +99,4 @@ def test_no_text_becomes_a_control_id(model, backend, history):
                 spelled = {text, *(json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False))}
                 assert any(each in shown for each in spelled), (place, text)
             tried += 1
-    assert tried >= 4
+    assert tried >= (4 if calls else 2)

@@ -108,7 +108,10 @@ def verdicts(tokenizer: Any, renderer: Any) -> Iterator[Verdict]:
             found = []
             for form in FORMS:
                 official = Official(tokenizer, messages, tools, form)
-                wrong = _wrong(official, renderer, got, history, completions)
+                try:
+                    wrong = _wrong(official, renderer, got, history, completions)
+                except Exception as error:  # the template's own, for contents in this form
+                    wrong = f"the template refuses what the renderer rendered: {type(error).__name__}"
                 if not wrong:
                     break
                 found.append(wrong)
