@@ -79,7 +79,7 @@ def test_no_text_becomes_a_control_id(model, backend, history):
         return made, [sum(map(known.control.__contains__, some)) for some in (ids, trained)], ids
 
     tried = 0
-    for place in PLACES:
+    for place in PLACES if calls else ("user", "said"):
         try:
             plain, counts, _ = examples(place, "harmless")
         except RendererError:
