@@ -5,7 +5,7 @@
 # make test-ray      training sequences on a local Ray cluster
 # make lint   ruff, mypy and which module may import which (import-linter)
 # make docs   the site of docs/ and the API reference, into build/site
-# make bench  the benchmark table
+# make bench  the benchmark tables; with RLLM_SOURCE=/path/to/rllm, rLLM's gateway under load too
 PYTHON ?= python3
 JOBS ?= 2
 TORCH = torch==2.13.0
@@ -59,6 +59,7 @@ bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/rollout.py
 	$(TEST)/bin/python benchmarks/supervised.py
 	$(TEST)/bin/python benchmarks/parsing.py
+	$(TEST)/bin/python benchmarks/gateway.py
 
 $(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml
 	$(PYTHON) -m venv $(DEMO)

@@ -57,6 +57,17 @@ for kind, engine in (("tinker", tinker), ("fireworks", FireworksEngine(tokenizer
     except ValueError as error:
         assert "image" in str(error), error
 assert seen["stop"] == made.renderer.stop_sequences
+
+# From ids alone, where nothing renders: the tools still tell that "12" is text.
+from rllm.engine.rollout.completer import TITOCompleter
+from rllm.gateway import tinker_adapter
+sampled = script.completion(made.renderer, 0, (script.Turn(None, calls=(("look", "12"),)),))
+step = asyncio.run(TITOCompleter(tinker).complete(messages, tools=script.TOOLS))
+assert [(call.name, call.arguments) for call in step.model_output.tool_calls] == [("look", {"q": "12"})], step.model_output
+if hasattr(tinker_adapter, "_token_prompt_completion"):  # 955a0c29
+    body = {"prompt": list(step.prompt_ids), "tools": script.TOOLS}
+    (choice,) = asyncio.run(tinker_adapter.create_tinker_handler(tinker)(body))["choices"]
+    assert json.loads(choice["tool_calls"][0]["function"]["arguments"]) == {"q": "12"}, choice
 print("done", made.source)
 """
 
