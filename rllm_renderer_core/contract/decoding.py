@@ -46,6 +46,7 @@ class Decoder:
     def __init__(self, tokenizer: Any, control: Collection[int]) -> None:
         self._tokenizer, self._control = tokenizer, control
         self._texts: dict[tuple[int, ...], str] = {}
+        self._last: tuple[list[int], tuple[Atom, ...]] = ([], ())
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of ids, control tokens spelled out.
@@ -56,11 +57,14 @@ class Decoder:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)) if ids else ""
 
     def atoms(self, ids: Sequence[int]) -> list[Atom]:
-        """The pieces of ``text``, in order; together they are that text.
+        """The pieces of ``text``, in order; together they are that text. A completion's are asked for more than once.
 
         Raises:
             Exception: As ``text``.
         """
+        known, atoms = self._last
+        if known == ids:
+            return list(atoms)
         out: list[Atom] = []
         at = run = 0
 
@@ -76,6 +80,7 @@ class Decoder:
                 add(self._kept((token,)), True)
                 run = index + 1
         add(self._kept(ids[run:]), False)
+        self._last = list(ids), tuple(out)
         return out
 
     def _kept(self, ids: Sequence[int]) -> str:
