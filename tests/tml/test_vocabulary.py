@@ -41,14 +41,26 @@ def test_an_added_token_is_refused_and_named(special):
         core.resolve(QWEN3, tokenizer, backend="tml", parity="off")
 
 
-def test_a_merge_less_is_refused_with_the_text():
+def _without_a_merge(model, token="Ġapples"):
+    model["merges"] = [merge for merge in model["merges"] if "".join(merge) != token]
+
+
+def _resized(model):
+    """Without its last ordinary token."""
+    _without_a_merge(model, model["vocab"].popitem()[0])
+
+
+@pytest.mark.parametrize(
+    "change, difference", [(_without_a_merge, "How many apples"), (_resized, "id 151643 is")], ids=["a merge less", "resized"]
+)
+def test_a_changed_vocabulary_is_refused_with_the_difference(change, difference):
     import json
 
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
     data = json.loads(oracle.tokenizer(QWEN3).backend_tokenizer.to_str())
-    data["model"]["merges"] = [merge for merge in data["model"]["merges"] if "".join(merge) != "Ġapples"]
+    change(data["model"])
     changed = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(data)), name_or_path=QWEN3)
-    with pytest.raises(core.TokenizerError, match="How many apples"):
+    with pytest.raises(core.TokenizerError, match=difference):
         core.resolve(QWEN3, changed, backend="tml", parity="off")
