@@ -110,6 +110,51 @@ def test_no_engine_needs_to_be_told(process, tmp_path):
         assert run(process, tmp_path, "Qwen/Qwen3-8B", kind, "auto") == ["done", "prime"]
 
 
+VISION = """
+import asyncio, types
+import rllm_offline, real_tokenizers
+from PIL import Image
+from rllm.engine.rollout.tinker_engine import TinkerEngine
+
+class Processor:  # the part of a real one that tinker's renderer asks
+    merge_size, patch_size = 2, 14
+    def get_number_of_image_patches(self, height, width, images_kwargs=None):
+        return (height // 14) * (width // 14)
+
+tokenizer = real_tokenizers.load("Qwen/Qwen3.5-9B")
+sampled = tokenizer.encode("Red.\\n</think>\\n\\nIt is red.<|im_end|>")
+class Sampler:
+    async def sample_async(self, prompt, num_samples, sampling_params):
+        self.prompt = prompt
+        one = types.SimpleNamespace(tokens=sampled, logprobs=[-0.5] * len(sampled), stop_reason="stop")
+        return types.SimpleNamespace(sequences=[one])
+
+engine = TinkerEngine("", "Qwen/Qwen3.5-9B", tokenizer, None, image_processor=Processor())
+sampler = Sampler()
+engine.set_sampling_client(sampler)
+picture = [{"role": "user", "content": "What is this?", "images": [Image.new("RGB", (56, 84), "red")]}]
+out = asyncio.run(engine.get_model_response(picture))
+shown = [tokenizer.decode(each.tokens) if hasattr(each, "tokens") else each for each in sampler.prompt.chunks]
+(at,) = [at for at, each in enumerate(shown) if not isinstance(each, str)]
+assert shown[at].expected_tokens == 6 and shown[at].data
+assert "".join(shown[:at]) == "<|im_start|>user\\n<|vision_start|>", shown
+assert "".join(shown[at + 1 :]) == "<|vision_end|>What is this?<|im_end|>\\n<|im_start|>assistant\\n<think>\\n"
+assert (out.content, out.reasoning.strip()) == ("It is red.", "Red."), out
+print("done", "image")
+"""
+
+
+def test_images_reach_the_sampler_as_chunks_in_their_place(process, tmp_path):
+    """A model with vision: the picture itself, between the ids around it, and no bare placeholder."""
+    needs("Qwen/Qwen3.5-9B")
+    if importlib.util.find_spec("PIL") is None:
+        pytest.skip("no image was shown to an engine: pillow isn't installed")
+    file = tmp_path / "vision.py"
+    file.write_text(VISION)
+    result = process("-W", "ignore", file)
+    assert result.stdout.split()[-2:] == ["done", "image"], result.stderr[-4000:]
+
+
 def test_parser_of_old_stays_reachable(changed, process):
     """The flag that every run of rLLM's main has today."""
     if rllm_source.unified(changed):
