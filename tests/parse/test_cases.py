@@ -105,6 +105,23 @@ def test_case_83_a_tool_that_is_not_declared(backend, model, call):
     assert out.to_message()["tool_calls"]
 
 
+@pytest.mark.parametrize("backend", ["prime", "tinker", "chat-template"])
+@pytest.mark.parametrize(
+    ("model", "name", "before", "behind"),
+    [
+        ("moonshotai/Kimi-K2.6", "call_9f", "<|tool_calls_section_begin|><|tool_call_begin|>",
+         "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"),
+        ("Qwen/Qwen3-8B", "r\\nm", '<tool_call>\n{"name": "', '", "arguments": {}}\n</tool_call>'),
+    ],
+    ids=["an id for a name", "a newline"],
+)  # fmt: skip
+def test_case_83_a_name_that_no_tool_has(backend, model, name, before, behind):
+    prefix = "why</think>" if "Kimi" in model else ""
+    out = parse(backend, model, f"{prefix}{before}{name}{behind}")
+    assert told(out) == []
+    assert len(out.tool_calls) == 1 and name in out.tool_calls[0].raw
+
+
 @each_format
 def test_case_66_a_second_close_of_the_reasoning_is_text(backend, model, call):
     out = parse(backend, model, "why</think>A </think> B")

@@ -1,6 +1,8 @@
 """The calls of a completion: blocks of namespaced tags, read by ids.
 
-Only the reserved ids carry structure. The same letters written as ordinary text, in a value or in prose, are text.
+Only the reserved ids carry structure. The same letters written as ordinary text, in a value or in prose, are text. The core's
+learned parser reads what this format writes as well (see the fireworks plugin), but of a broken block it keeps one attempt,
+where this reader tells each broken call by its name and what is wrong with it.
 """
 
 from __future__ import annotations

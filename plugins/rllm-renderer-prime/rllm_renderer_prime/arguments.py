@@ -14,7 +14,11 @@ WRITTEN = (
     r'<parameter name="{key}">(.*?)</parameter>',
     r"<arg_key>\s*{key}\s*</arg_key>\s*<arg_value>(.*?)</arg_value>",
 )
-"""How Qwen3.5 and Nemotron, MiniMax, and GLM, Laguna and Hy3 write one argument."""
+"""How Qwen3.5 and Nemotron, MiniMax, and GLM, Laguna and Hy3 write one argument.
+
+The core's check finds a value that upstream stripped, and the learned parser then reads the call; but ``parse_check="off"`` has
+neither, and code that ends with a line break is too common to be parsed twice.
+"""
 
 
 def untyped(tools: Sequence[Any] | None) -> list[Any] | None:
