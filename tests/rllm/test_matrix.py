@@ -205,8 +205,11 @@ def template_ids(tokenizer, messages):
             # DeepSeek's template puts the text itself together, others want a mapping.
             as_text = "tool['function']['arguments']" in tokenizer.chat_template
             call["function"]["arguments"] = text if as_text else {} if text == BROKEN else json.loads(text)
-        if message["role"] == "tool":
-            message["name"] = names[message["tool_call_id"]]
         out.append(message)
-    ids = tokenizer.apply_chat_template(out, tools=script.TOOLS, add_generation_prompt=True, tokenize=False)
-    return tokenizer.encode(ids, add_special_tokens=False)
+    try:
+        text = tokenizer.apply_chat_template(out, tools=script.TOOLS, add_generation_prompt=True, tokenize=False)
+    except Exception:
+        # Some templates refuse results without a name, which no client of OpenAI's sends.
+        named = [{**each, "name": names[each["tool_call_id"]]} if each["role"] == "tool" else each for each in out]
+        text = tokenizer.apply_chat_template(named, tools=script.TOOLS, add_generation_prompt=True, tokenize=False)
+    return tokenizer.encode(text, add_special_tokens=False)
