@@ -159,3 +159,12 @@ def test_a_bridge_declines_new_media_and_goes_on_behind_old(part):
     assert isinstance(declined, BridgeDeclined) and "media" in declined.reason
     out = renderer.try_bridge(prompt, sampled, [shapes.user("Sure?")])
     assert out.token_ids[: len(prompt) + len(sampled)] == prompt + sampled
+
+
+@pytest.mark.parametrize("model", [QWEN, "Qwen/Qwen3-8B"])
+def test_another_kind_of_span_is_an_error_of_its_own_type(model):
+    from rllm_renderer_tml.media import Media
+    from tml_renderers import chat
+
+    with pytest.raises(UnsupportedContentError, match="PaddingTokenSpan"):
+        Media(RENDERERS.get(model, "Qwen3"), oracle.tokenizer(model)).ids_of(chat.PaddingTokenSpan(3))
