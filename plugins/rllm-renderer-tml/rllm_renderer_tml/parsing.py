@@ -2,8 +2,8 @@
 
 Upstream's own parsers raise on a completion that was cut off or is broken, drop white space, and give a call's arguments as
 values without their text, so that neither every attempt nor every id could be accounted for. The core's learned parser reads
-the same completions by ids, and keeps what isn't a call as text with a status. Formats that write a turn as messages (harmony,
-Inkling) have a parser of their own first: ``blocks.py``.
+the same completions by ids, and keeps what isn't a call as text with a status. Formats that write a turn as messages
+(harmony, Inkling) are read message by message, by the core's ``BlockParser``.
 """
 
 from __future__ import annotations
