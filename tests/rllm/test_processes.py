@@ -130,7 +130,7 @@ def test_gateway_process_without_a_bridge_says_what_to_do(changed, tmp_path, che
         f"create_renderer(AutoTokenizer.from_pretrained({str(folder)!r}), renderer='auto')\n"
     )
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], env=environment(changed), capture_output=True, text=True, timeout=120
+        [sys.executable, "-W", "ignore", "-c", code], env=environment(changed), capture_output=True, text=True, timeout=600
     )
     assert "NoBridgeError" in result.stderr and "fix: " in result.stderr, result.stderr[-2000:]
 
