@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rllm_renderer_core.contract.ids import LIMIT
 from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.vocabulary import control_ids
@@ -46,9 +47,10 @@ def block_parser_of(name: str, vocabulary: Any, tokenizer: Any, control: frozens
 
 
 def decoder_of(tokenizer: Any) -> Callable[[list[int]], str]:
-    """Ids to text, control tokens too."""
+    """Ids to text, control tokens too; ids that no vocabulary has are no text."""
 
     def decode(ids: list[int]) -> str:
+        ids = [token for token in ids if 0 <= token < LIMIT]
         return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     return decode
