@@ -3,7 +3,7 @@
 ``RLLM_SOURCE=/path/to/rllm python benchmarks/gateway.py``. Each side is a gateway process on 127.0.0.1: as it is and without
 cumulative tokens; as it is with them; patched. A worker of canned answers stands behind them, so that only the gateway works.
 All sessions play at once, each prompt longer than the one before. Sides take turns, and the better round counts; the gateway's
-processor says more than a clock on a busy machine. The full size is ``--ids 60000``.
+processor says more than a clock on a busy machine. The full size is ``--sessions 256 --ids 60000``, which takes hours on two cores.
 
 A second table is about the process of an engine: how long a bridge takes while a long prompt is rendered there.
 """
@@ -277,12 +277,12 @@ def beside_an_engine(tokenizer: Any, ids: int, count: int) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--sessions", type=int, default=256)
+    arguments.add_argument("--sessions", type=int, default=64)
     arguments.add_argument("--turns", type=int, default=20)
     arguments.add_argument(
         "--ids", type=int, default=6_000, help="length of the last prompt (default: 6000; the full size is 60000)"
     )
-    arguments.add_argument("--rounds", type=int, default=2)
+    arguments.add_argument("--rounds", type=int, default=1)
     own = "interpreter of the revision's own side: 9beb6e0f's runs with renderers 0.1.7, not with 0.1.9 or later"
     arguments.add_argument("--own-python", default=sys.executable, help=own)
     given = arguments.parse_args()

@@ -1,8 +1,8 @@
 """Writes docs/models.md from what the table scripts print here: ``python scripts/write_models.py``.
 
 Each table is measured on the installed packages, as many at once as there are cores. A script that can't run here (without the
-Fireworks cookbook, say) leaves its section as it is, and the summary too, and says so. ``--only NAME`` measures one table again,
-and leaves the summary.
+Fireworks cookbook, say) leaves its section as it is, and the summary too, and says so. ``--only NAME`` measures one table
+again, and leaves the summary.
 """
 
 # ruff: noqa: T201
