@@ -3,7 +3,7 @@
 ``RLLM_SOURCE=/path/to/rllm python benchmarks/gateway.py``. Each side is a gateway process on 127.0.0.1: as it is and without
 cumulative tokens; as it is with them; patched. A worker of canned answers stands behind them, so that only the gateway works.
 All sessions play at once, each prompt longer than the one before. Sides take turns, and the better round counts; the gateway's
-processor says more than a clock on a busy machine. The full size is ``--sessions 256 --ids 60000``, which takes hours on two cores.
+processor says more than a clock on a busy machine. The full size is ``--sessions 256 --ids 60000``.
 
 A second table is about the process of an engine: how long a bridge takes while a long prompt is rendered there.
 """
