@@ -53,7 +53,9 @@ def output(name: str, arguments: list[str]) -> str:
     """What the script of that name prints; nothing where it can't run here."""
     command = [sys.executable, "-W", "ignore", str(ROOT / "scripts" / f"{name}.py"), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
-    text = done.stdout.strip() if done.returncode == 0 else ""
+    # What libraries print by themselves stands before what the script prints.
+    found = re.search(r"^(Measured with|\|).*", done.stdout, re.DOTALL | re.MULTILINE)
+    text = found[0].strip() if found and done.returncode == 0 else ""
     if not text:
         print(f"{name}: left as it is: {(done.stderr or done.stdout).strip().splitlines()[-1:]}", flush=True)
     return text
