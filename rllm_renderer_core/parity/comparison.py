@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ..errors import RendererError, TokenizerError
@@ -166,10 +167,12 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
     query = renderer.query
     if chat_template(query.tokenizer) is None:
         raise TokenizerError("the tokenizer has no chat template to compare with")
-    if renderer.resolution.options.get("marker_text", "allow") != "allow":
-        renderer = renderer.with_marker_text("allow")
+    options = {name: value for name, value in renderer.resolution.options.items() if name != "marker_text"}
+    key = replace(renderer.resolution, options=options)
     known = remembered(query, "reports")
-    if renderer.resolution not in known:
+    if key not in known:
+        if "marker_text" in renderer.resolution.options:
+            renderer = renderer.with_marker_text("allow")
         budget = budget or Budget()
         before = budget.left
         with budget.spent():
@@ -179,8 +182,8 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
         report = ParityReport(query.model, name, TEMPLATE_TEXT, tuple(found), before - budget.left)
         if not report.complete:
             return report
-        known[renderer.resolution] = report
-    out: ParityReport = known[renderer.resolution]
+        known[key] = report
+    out: ParityReport = known[key]
     return out
 
 
