@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from .contract.bridge_methods import BridgeMethods
+from .contract.bridging import Guarded
 from .contract.decoding import without_cleanup
 from .contract.dropped import DropCheck, Dropped
 from .contract.guards import Guards
@@ -81,18 +82,15 @@ class ResolvedRenderer(BridgeMethods):
         self._joined = Joined(inner.render_ids, tokenizer, self._lock)
         dropped = resolution.options.get("dropped", "error")
         self._dropping = DropCheck(inner.render_ids, getattr(query.tokenizer, "decode", None), name, self._lock, dropped)
-        if self.backend != TEMPLATE_BACKEND:
-            _ = (
-                self._guards
-            )  # a wrong answer is refused here; a template's stops cost renders, and wait until they are asked for
+        self._guarded = Guarded(inner, query, name, self._lock, text, self._joined, self._dropping)
+        if self.backend != TEMPLATE_BACKEND:  # whose stops cost renders, and wait until they are asked for
+            _ = self._guards  # wrong stops are refused here
 
     @cached_property
     def _guards(self) -> Guards:
         backend, query, coverage, _, marker_text, parse_check = self._made_of
-        name = f"{self.backend}:{self.name}"
         marked = partial(_create_marked, backend, query, coverage) if marker_text != "literal" else None
-        kept = (self.upstream, query, name, self._lock, self._text, self._joined, self._dropping, self.render_ids, marked)
-        return Guards(*kept, parse_check=parse_check)
+        return Guards(self._guarded, self.render_ids, marked, parse_check=parse_check)
 
     def __repr__(self) -> str:
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"

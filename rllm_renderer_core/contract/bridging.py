@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import BridgeDeclined
@@ -22,41 +23,52 @@ QUERY_ROLES = frozenset({"user", "developer", "system"})
 """Roles that open a new query: where ``thinking_retention="tool_cycle"`` renders again."""
 
 
-class BridgeGuard:
-    """``bridge_to_next_turn`` of one backend's renderer, under the core's contract.
+@dataclass(frozen=True)
+class Guarded:
+    """One backend's renderer, and what its guards share.
 
-    Args:
+    Attributes:
         upstream: The backend's renderer.
         query: What it was made by.
         name: ``backend:renderer``.
         lock: Held while ``upstream`` works.
-        parsing: Parses completions where only that tells whether they are whole.
-        stops: Ids at which sampling stops.
         text: What becomes of control tokens that message text spells.
         joined: What the renderer tokenizes apart, joined.
         dropping: Whether what goes in shows.
     """
 
-    def __init__(
-        self,
-        upstream: Renderer,
-        query: Query,
-        name: str,
-        lock: Any,
-        parsing: ParseGuard,
-        stops: frozenset[int],
-        text: MarkerText,
-        joined: Joined,
-        dropping: DropCheck,
-    ) -> None:
-        self._upstream, self._name, self._lock = upstream, name, lock
-        self._backend = name.partition(":")[0]
-        self._parsing, self._stops, self._text, self._joined = parsing, stops, text, joined
-        self._dropping = dropping
+    upstream: Renderer
+    query: Query
+    name: str
+    lock: Any
+    text: MarkerText
+    joined: Joined
+    dropping: DropCheck
+
+    @property
+    def backend(self) -> str:
+        """The backend's name."""
+        return self.name.partition(":")[0]
+
+
+class BridgeGuard:
+    """``bridge_to_next_turn`` of one backend's renderer, under the core's contract.
+
+    Args:
+        guarded: The renderer.
+        parsing: Parses completions where only that tells whether they are whole.
+        stops: Ids at which sampling stops.
+    """
+
+    def __init__(self, guarded: Guarded, parsing: ParseGuard, stops: frozenset[int]) -> None:
+        upstream, query = guarded.upstream, guarded.query
+        self._upstream, self._name, self._lock, self._backend = upstream, guarded.name, guarded.lock, guarded.backend
+        self._parsing, self._stops = parsing, stops
+        self._text, self._joined, self._dropping = guarded.text, guarded.joined, guarded.dropping
         self._media = bool(getattr(upstream, "supports_media", False))
         self._takes_views = bool(getattr(upstream, "takes_views", False))
         self._names_results = bool(getattr(upstream, "wants_result_names", True))
-        self._unfinished = Unfinished(upstream, query.tokenizer, lock, stops)
+        self._unfinished = Unfinished(upstream, query.tokenizer, guarded.lock, stops)
         self._drops_old_reasoning = query.thinking_retention == "tool_cycle"
 
     def bridge(

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from ..plugin import Query
 from ..types import Renderer
 from ..vocabulary import eos_ids
-from .bridging import BridgeGuard
+from .bridging import BridgeGuard, Guarded
 from .checking import ParseCheck
 from .decoding import without_cleanup
-from .dropped import DropCheck
-from .joined import Joined
-from .marker_text import MarkerText
 from .parsing import ParseGuard
 from .returned import checked_ids, checked_stop_strings
 from .sampled import SampledMask
@@ -23,13 +18,7 @@ class Guards:
     """Made once, when one is asked for: a chat template's stops are learned by renders, which a resolution needn't pay for.
 
     Args:
-        upstream: The backend's renderer.
-        query: What it was made by.
-        name: ``backend:renderer``.
-        lock: Held while ``upstream`` works.
-        text: What becomes of control tokens that message text spells.
-        joined: What the renderer tokenizes apart, joined.
-        dropping: Whether what goes in shows.
+        guarded: The renderer.
         render_ids: The resolved renderer's.
         marked: See ``ParseGuard``.
         parse_check: Whether completions are checked.
@@ -45,20 +34,15 @@ class Guards:
 
     def __init__(
         self,
-        upstream: Renderer,
-        query: Query,
-        name: str,
-        lock: Any,
-        text: MarkerText,
-        joined: Joined,
-        dropping: DropCheck,
+        guarded: Guarded,
         render_ids: Callable[..., Sequence[int]],
         marked: Callable[[], Renderer] | None,
         *,
         parse_check: bool,
     ) -> None:
-        backend, tokenizer = name.partition(":")[0], without_cleanup(query.tokenizer)
-        with lock:
+        upstream, text, backend = guarded.upstream, guarded.text, guarded.backend
+        tokenizer = without_cleanup(guarded.query.tokenizer)
+        with guarded.lock:
             self.stops = frozenset(checked_ids(upstream.get_stop_token_ids(), backend, "get_stop_token_ids"))
             stop_strings = getattr(upstream, "get_stop_strings", None)
             self.stop_strings = checked_stop_strings(stop_strings() if callable(stop_strings) else [], backend)
@@ -69,6 +53,6 @@ class Guards:
             check = ParseCheck(
                 lambda ms: upstream.render_ids(text.messages(ms)), tokenizer, self.stops, self.stop_strings, **known
             )
-        more = frozenset(eos_ids(query.tokenizer)) - self.stops
-        self.parsing = ParseGuard(upstream, name, lock, check, more_stops=more, marked=marked)
-        self.bridging = BridgeGuard(upstream, query, name, lock, self.parsing, self.stops, text, joined, dropping)
+        more = frozenset(eos_ids(guarded.query.tokenizer)) - self.stops
+        self.parsing = ParseGuard(upstream, guarded.name, guarded.lock, check, more_stops=more, marked=marked)
+        self.bridging = BridgeGuard(guarded, self.parsing, self.stops)
