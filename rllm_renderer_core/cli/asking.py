@@ -46,7 +46,7 @@ def install_fix(plugin: str, upstream: str) -> str:
     """How to install what a plugin wraps: as its backend says, which knows where an index doesn't have it, else by the name."""
     for each in load_backends().registered:
         if each.plugin == plugin and upstream in each.backend.upstream:
-            for name in list(renderer_names(each))[:1]:
+            for name in renderer_names(each)[:1]:
                 answer = ask(each, Query(UNKNOWN, renderer=name, backend=each.backend.name))
                 if isinstance(answer, Unavailable):
                     return answer.fix

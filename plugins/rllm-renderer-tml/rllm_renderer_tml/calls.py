@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .context import Context, Messages
-from .conversion import as_json
-from .conversion import sorted_json as compact
+from .conversion import as_json, canonical_json
 
 EXPONENT = re.compile(r"[0-9][eE][-+]?[0-9]")
 """Numbers that Rust and Python write differently; in a string it does no harm to look twice."""
@@ -63,7 +62,7 @@ def sorted_json(messages: Messages, context: Context) -> Messages:
     """For the format that prints one JSON object with its keys in order: as Python writes it."""
 
     def change(text: str) -> str:
-        return compact({context.splices.hold(compact(json.loads(text)), before='{"', after='":0}'): 0})
+        return canonical_json({context.splices.hold(canonical_json(json.loads(text)), before='{"', after='":0}'): 0})
 
     return _each_call(messages, change)
 

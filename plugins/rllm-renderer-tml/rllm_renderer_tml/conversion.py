@@ -64,6 +64,6 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def sorted_json(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """JSON without spaces, the keys of every object in order."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -10,7 +10,7 @@ from typing import Any
 from rllm_renderer_core.errors import ToolError
 
 from .context import Context
-from .conversion import as_json, sorted_json
+from .conversion import as_json, canonical_json
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ COMPACT = Form('[{"function":{"description":"","name":"', '","parameters":{}},"t
 def _sorted(tools: Sequence[dict[str, Any]]) -> str:
     """Inkling's: four keys, whatever else is declared."""
     functions = [tool["function"] for tool in tools]
-    return sorted_json(
+    return canonical_json(
         [
             {
                 "type": "function",
