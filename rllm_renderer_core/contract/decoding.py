@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
+
+from ..vocabulary import id_limit
+from .ids import LIMIT
 
 
 def without_cleanup(tokenizer: Any) -> Any:
@@ -18,6 +21,16 @@ def without_cleanup(tokenizer: Any) -> Any:
     plain = copy.copy(tokenizer)
     plain.clean_up_tokenization_spaces = False
     return plain
+
+
+def decoder_of(tokenizer: Any) -> Callable[[list[int]], str]:
+    """Ids to text, control tokens spelled out and nothing cleaned up; ids that the vocabulary can't have are no text."""
+    plain, limit = without_cleanup(tokenizer), id_limit(tokenizer) or LIMIT
+
+    def decode(ids: list[int]) -> str:
+        return str(plain.decode([token for token in ids if 0 <= token < limit], skip_special_tokens=False))
+
+    return decode
 
 
 _SHORT, _KEPT = 8, 4096

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..contract.arguments import json_status
+from ..contract.decoding import decoder_of
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 from ..vocabulary import added_tokens
 
@@ -65,6 +66,7 @@ class BlockForm:
         kind: A block, and the text of its head, to ``REASONING``, ``TEXT``, ``CALL`` or ``UNKNOWN``.
         call: The texts of head and body of a call to its name and the text of its arguments; ``ValueError``: it has none.
         begins_call: Whether the text of a head that was cut off is a call's.
+        words: What models write in heads, and no render shows; see ``ParseCheck``.
     """
 
     opener: int
@@ -75,6 +77,7 @@ class BlockForm:
     kind: Callable[[Block, str], str]
     call: Callable[[str, str], tuple[str, str]]
     begins_call: Callable[[str], bool]
+    words: frozenset[str] = frozenset()
 
 
 class BlockParser:
@@ -84,6 +87,9 @@ class BlockParser:
         form: The format.
         decode: Ids to text, with control tokens.
         control: Ids of all control tokens.
+
+    Attributes:
+        frame_words: What the format's models write in heads, and no render shows; see ``ParseCheck``.
     """
 
     parses_tool_calls = True
@@ -91,6 +97,7 @@ class BlockParser:
     def __init__(self, form: BlockForm, decode: Callable[[list[int]], str], control: Iterable[int]) -> None:
         self._form, self._decode = form, decode
         self._control = frozenset(control)
+        self.frame_words = form.words
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
@@ -192,13 +199,10 @@ def harmony(tag: Callable[[str], int]) -> BlockForm:
 
     stops = frozenset({tag("call"), tag("return")})
     within = frozenset({tag("channel"), tag("constrain")})
-    return BlockForm(
-        tag("start"), frozenset({tag("message")}), stops | {tag("end")}, stops, within, kind, call, lambda head: "to=" in head
-    )
+    marks, closes, words = frozenset({tag("message")}), stops | {tag("end")}, frozenset({"assistant", "commentary"})
+    return BlockForm(tag("start"), marks, closes, stops, within, kind, call, lambda head: "to=" in head, words)
 
 
-HARMONY_WORDS = frozenset({"assistant", "commentary"})
-"""What harmony's models write in heads, and no render shows; see ``ParseCheck``."""
 _HARMONY = ("start", "channel", "constrain", "message", "end", "call", "return")
 
 
@@ -207,10 +211,4 @@ def harmony_parser(tokenizer: Any) -> BlockParser | None:
     tokens = added_tokens(tokenizer)
     if not {f"<|{name}|>" for name in _HARMONY} <= tokens.keys():
         return None
-
-    limit = max([len(tokenizer), *(token + 1 for token in tokens.values())])
-
-    def decode(ids: list[int]) -> str:
-        return str(tokenizer.decode([token for token in ids if 0 <= token < limit], skip_special_tokens=False))
-
-    return BlockParser(harmony(lambda name: tokens[f"<|{name}|>"]), decode, tokens.values())
+    return BlockParser(harmony(lambda name: tokens[f"<|{name}|>"]), decoder_of(tokenizer), tokens.values())

@@ -12,7 +12,7 @@ from ..plugin import TEMPLATE_BACKEND
 from ..types import Message, ParsedResponse, RenderedTokens
 from ..vocabulary import chat_template, control_ids, eos_ids
 from .attribution import Attribution
-from .blocks import HARMONY_WORDS, BlockParser, harmony_parser
+from .blocks import BlockParser, harmony_parser
 from .call_form import QUESTION, TOOL
 from .parser import LearnedParser
 from .response_template import engine
@@ -72,7 +72,7 @@ class ChatTemplateRenderer(SeamedRenderer):
     @property
     def frame_words(self) -> frozenset[str]:
         """See ``ParseCheck``."""
-        return HARMONY_WORDS if self.messages is not None else frozenset()
+        return self.messages.frame_words if self.messages is not None else frozenset()
 
     def get_stop_token_ids(self) -> list[int]:
         """The tokenizer's, with those that history shows behind a turn of text or of calls (Gemma's ``<|tool_response>``)."""

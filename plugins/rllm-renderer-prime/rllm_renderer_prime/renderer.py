@@ -9,7 +9,7 @@ from typing import Any
 
 from rllm_renderer_core.contract.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
-from rllm_renderer_core.learned.blocks import HARMONY_WORDS, harmony_parser
+from rllm_renderer_core.learned.blocks import harmony_parser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
@@ -172,7 +172,7 @@ class PrimeRenderer:
     @property
     def frame_words(self) -> frozenset[str]:
         """See the core's ``ParseCheck``."""
-        return HARMONY_WORDS if self._messages is not None else frozenset()
+        return self._messages.frame_words if self._messages is not None else frozenset()
 
     @cached_property
     def second_parser(self) -> LearnedParser | None:

@@ -11,7 +11,7 @@ from rllm_renderer_core.contract.ids import common_prefix
 from rllm_renderer_core.contract.messages import has_media, refuse_media
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
-from rllm_renderer_core.learned.blocks import HARMONY_WORDS, BlockParser, harmony_parser
+from rllm_renderer_core.learned.blocks import BlockParser, harmony_parser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.template_parser import learned_parser
@@ -183,7 +183,7 @@ class TinkerRenderer:
     @property
     def frame_words(self) -> frozenset[str]:
         """See the core's ``ParseCheck``."""
-        return HARMONY_WORDS if self._messages is not None else frozenset()
+        return self._messages.frame_words if self._messages is not None else frozenset()
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from rllm_renderer_core.learned.blocks import CALL, HARMONY_WORDS, REASONING, TEXT, UNKNOWN, Block, BlockForm, harmony
+from rllm_renderer_core.learned.blocks import CALL, REASONING, TEXT, UNKNOWN, Block, BlockForm, harmony
 
 
 def inkling(tag: Callable[[str], int]) -> BlockForm:
@@ -40,8 +40,6 @@ def inkling(tag: Callable[[str], int]) -> BlockForm:
 
 FORMS: Mapping[str, Callable[[Callable[[str], int]], BlockForm]] = {"v0": inkling, "GptOss": harmony}
 """By the name of upstream's class."""
-FRAME_WORDS: Mapping[str, frozenset[str]] = {"GptOss": HARMONY_WORDS}
-"""What stands in heads."""
 
 
 def _member(text: str, key: str) -> str:

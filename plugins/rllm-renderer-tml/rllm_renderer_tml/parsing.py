@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllm_renderer_core.contract.ids import LIMIT
+from rllm_renderer_core.contract.decoding import decoder_of
 from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.vocabulary import control_ids
@@ -44,13 +44,3 @@ def block_parser_of(name: str, vocabulary: Any, tokenizer: Any, control: frozens
         return None
     form = FORMS[name](lambda tag: int(vocabulary.encode_special(tag)))
     return BlockParser(form, decoder_of(tokenizer), control | control_ids(tokenizer))
-
-
-def decoder_of(tokenizer: Any) -> Callable[[list[int]], str]:
-    """Ids to text, control tokens too; ids that no vocabulary has are no text."""
-
-    def decode(ids: list[int]) -> str:
-        ids = [token for token in ids if 0 <= token < LIMIT]
-        return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
-
-    return decode

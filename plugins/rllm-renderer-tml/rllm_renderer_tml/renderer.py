@@ -16,7 +16,6 @@ from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
 
 from .attribution import attributed
-from .blocks import FRAME_WORDS
 from .conversion import to_upstream
 from .corrections import Context, rows_for
 from .media import Media
@@ -210,7 +209,7 @@ class TmlRenderer(SeamedRenderer):
     @property
     def frame_words(self) -> frozenset[str]:
         """See the core's ``ParseCheck``: roles and channels that harmony's models write, and no render shows."""
-        return FRAME_WORDS.get(self.name, frozenset())
+        return self._block_parser.frame_words if self._block_parser is not None else frozenset()
 
     @cached_property
     def parser(self) -> LearnedParser:
