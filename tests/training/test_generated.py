@@ -30,7 +30,8 @@ FAMILIES = {
         "MiniMaxAI/MiniMax-M2.7",
         "meta-llama/Llama-3.2-3B-Instruct",
     ],
-    "tinker": ["Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "deepseek-ai/DeepSeek-V3.1", "meta-llama/Llama-3.2-3B-Instruct"],
+    "tinker": ["Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "deepseek-ai/DeepSeek-V3.1", "moonshotai/Kimi-K2.6"],
+    "tml": ["Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V3.1", "Qwen/Qwen3.5-9B", "moonshotai/Kimi-K2.6"],
     "fireworks": ["deepseek-ai/DeepSeek-V4-Flash", "MiniMaxAI/MiniMax-M2.7", "google/gemma-4-E2B-it", "zai-org/GLM-5.1"],
     "minimax-m3": ["MiniMaxAI/MiniMax-M3"],
     "chat-template": [

@@ -18,6 +18,7 @@ def attributed(
     control: frozenset[int],
     stops: Sequence[int],
     tags: frozenset[int],
+    bare: int | None = None,
 ) -> tuple[Indices | None, Mask | None]:
     """``message_indices`` and ``sampled_mask``, where turns and messages can be paired; else ``None`` for both.
 
@@ -32,6 +33,7 @@ def attributed(
         control: Ids of control tokens.
         stops: Ids at which sampling stops.
         tags: Ids that open the turn of another role.
+        bare: The id that closes results, for formats that open no turn behind them: it begins there.
     """
     header = _header(opener, control)
     openers = [at for at, token in enumerate(ids) if token == header[0] and ids[at : at + len(header)] == header]
@@ -42,6 +44,9 @@ def attributed(
         for before, at in zip([None, *openers], openers, strict=False)
         if before is None or not ends.isdisjoint(ids[before + len(header) : at])
     ]
+    if bare is not None:
+        behind = [at for at, token in enumerate(ids, 1) if token == bare]
+        starts = sorted([*starts, *(at for at in behind if at == len(ids) or ids[at] not in tags)])
     spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     if len(starts) not in (len(spoken), len(spoken) + 1):
         return None, None

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from rllm_renderer_core.contract.messages import normalize_messages
 from rllm_renderer_core.contract.pairing import sampled_calls
-from rllm_renderer_core.errors import RenderError, UnsupportedToolsError
+from rllm_renderer_core.errors import RendererError, RenderError, UnsupportedToolsError
 from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
@@ -24,7 +25,7 @@ from .plain import only_texts
 from .splices import Splices, refuse_placeholders
 
 TAGS = ("user", "observation", "system", "User", "System", "im_start", "im_user", "im_system", "start", "message_user",
-        "message_system", "message_tool", "tool_outputs_begin")  # fmt: skip
+        "message_system", "message_tool", "tool_outputs_begin", "tool_output_begin")  # fmt: skip
 """Upstream's names of the control tokens that open a turn of a role other than the assistant's, in all formats."""
 
 
@@ -84,7 +85,7 @@ class TmlRenderer(SeamedRenderer):
         """
         media: list[Any] = []
         ids = self._rendered(messages, tools, add_generation_prompt, media)
-        indices, mask = attributed(ids, messages, self._opener, self._control, self._stop_ids, self._tags)
+        indices, mask = attributed(ids, messages, self._opener, self._control, self._stop_ids, self._tags, self._bare)
         return RenderedTokens(ids, indices, mask, self._media.data(ids, media))
 
     def render_ids(
@@ -188,6 +189,18 @@ class TmlRenderer(SeamedRenderer):
     def _tags(self) -> frozenset[int]:
         """Control tokens that open a turn which isn't an assistant's."""
         return self._named(*TAGS)
+
+    @cached_property
+    def _bare(self) -> int | None:
+        """The control token that a turn behind results begins behind, where the format opens none there."""
+        call = {"id": "functions.ping:0", "type": "function", "function": {"name": "ping", "arguments": "{}"}}
+        result = {"role": "tool", "content": "pong", "tool_call_id": call["id"], "name": "ping"}
+        called = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "", "tool_calls": [call]}, result]
+        try:
+            last = self._rendered(normalize_messages(called), None, True, [])[-1]
+        except RendererError:
+            return None
+        return last if last in self._control and last not in self._opener else None
 
     # Parsing and stops
 
