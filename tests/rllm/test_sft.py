@@ -78,7 +78,7 @@ def test_all_three_train_what_the_model_samples_behind_its_own_prompt(process, c
     """Qwen3's template leaves out earlier reasoning, and its opener is bare: each turn is a sequence of its own."""
     import rllm_source
 
-    for name in ("tinker", "tinker_cookbook", "omegaconf", "datasets", "torch"):
+    for name in ("tinker", "tinker_cookbook", "omegaconf", "datasets", "torch", "polars", "codetiming"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"rLLM's SFT backends weren't run: {name} isn't installed")
     if why := real_tokenizers.missing(MODEL):
