@@ -118,7 +118,10 @@ class Template:
         self.shows_reasoning = self._find_reasoning()
 
     def _find_calls(self) -> bool:
-        probe = Drawn("", "", (("get_weather", {"city": "qqvv"}), ("run", {"code": "wwqq"})))
+        several = (("get_weather", {"city": "qqvv"}), ("run", {"code": "wwqq"}))
+        return any(self._finds(Drawn("", "", calls)) for calls in (several, several[:1]))  # a template may have one a turn
+
+    def _finds(self, probe: Drawn) -> bool:
         for self.as_text in (False, True):
             for self.empty in ("", None):
                 for self.ids in (False, True):
