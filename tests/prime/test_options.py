@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import pathlib
+import functools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -104,38 +104,45 @@ def test_template_variables_reach_the_template(model: str, variables: dict[str, 
 # Names and folders
 
 
-def in_a_folder(model: str, folder: pathlib.Path, *, template: bool = True) -> Any:
-    """The tokenizer as a user has it: saved to a folder, and loaded from there."""
+@pytest.fixture(scope="module")
+def in_a_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """``in_a_folder(model, template=)``: the tokenizer as a user has it, saved to a folder and loaded from there; once each."""
     from transformers import PreTrainedTokenizerFast
 
-    real_tokenizers.load(model, template=template).save_pretrained(str(folder))
-    loaded = PreTrainedTokenizerFast.from_pretrained(str(folder))
-    assert loaded.name_or_path == str(folder)
-    return loaded
+    @functools.cache
+    def saved(model: str, *, template: bool) -> Any:
+        folder = str(tmp_path_factory.mktemp("checkpoint"))
+        real_tokenizers.load(model, template=template).save_pretrained(folder)
+        loaded = PreTrainedTokenizerFast.from_pretrained(folder)
+        assert loaded.name_or_path == folder
+        return loaded
+
+    return saved
 
 
 @pytest.mark.parametrize("template", [True, False], ids=["template", "no template"])
 @pytest.mark.parametrize(("model", "expected"), [("Qwen/Qwen3.5-0.8B", CLOSED), ("Qwen/Qwen3.5-9B", OPEN)])
 def test_the_default_follows_the_model_and_not_the_folder(
-    model: str, expected: str, template: bool, tmp_path: pathlib.Path, tokenizer_of: Tokenizers
+    model: str, expected: str, template: bool, in_a_folder: Callable[..., Any], tokenizer_of: Tokenizers
 ) -> None:
     tokenizer_of(model)
-    tokenizer = in_a_folder(model, tmp_path, template=template)
+    tokenizer = in_a_folder(model, template=template)
+    folder = tokenizer.name_or_path
     renderer = resolve(model, tokenizer, backend="prime")
     assert opener(renderer) == expected
-    assert tokenizer.name_or_path == str(tmp_path)
+    assert tokenizer.name_or_path == folder
 
 
 @pytest.mark.parametrize(("model", "expected"), [("Qwen/Qwen3.5-0.8B", CLOSED), ("Qwen/Qwen3.5-9B", OPEN)])
 def test_the_default_of_a_fine_tune_follows_its_template(
-    model: str, expected: str, tmp_path: pathlib.Path, tokenizer_of: Tokenizers
+    model: str, expected: str, in_a_folder: Callable[..., Any], tokenizer_of: Tokenizers
 ) -> None:
     tokenizer_of(model)
-    tokenizer = in_a_folder(model, tmp_path)
-    for name in (str(tmp_path), "me/sft"):
+    tokenizer = in_a_folder(model, template=True)
+    for name in (tokenizer.name_or_path, "me/sft"):
         assert opener(resolve(name, tokenizer, renderer_family="qwen3.5")) == expected
-    bare = in_a_folder(model, tmp_path / "bare", template=False)
-    assert opener(resolve(str(tmp_path), bare, renderer_family="qwen3.5")) == OPEN, "the family's default"
+    bare = in_a_folder(model, template=False)
+    assert opener(resolve(bare.name_or_path, bare, renderer_family="qwen3.5")) == OPEN, "the family's default"
 
 
 def test_the_tokenizers_name_never_counts_more_than_the_model(tokenizer_of: Tokenizers) -> None:

@@ -7,6 +7,7 @@ that stands behind an assistant's text in the history, which is what the models 
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.util
 import itertools
@@ -80,7 +81,7 @@ def source(name: str) -> str:
 
 @functools.cache
 def _tokenizer() -> Any:
-    tokenizer = real_tokenizers.load(VOCABULARY, name_or_path="public/template", template=False)
+    tokenizer = copy.deepcopy(real_tokenizers.load(VOCABULARY, name_or_path="public/template", template=False))
     found = {"<s>", "</s>"}
     for name in names():
         found.update(CONTROL.findall(source(name)))

@@ -9,6 +9,7 @@ where that is there. ``missing(model)`` says why a model can't be loaded, for sk
 from __future__ import annotations
 
 import base64
+import copy
 import functools
 import importlib.util
 import json
@@ -303,14 +304,20 @@ def load(model: str, *, name_or_path: str | None = None, template: bool = True) 
     except ImportError as error:
         raise LookupError("package transformers isn't installed") from error
     source = MODELS[model]
+    if name_or_path is not None or not template:  # the same vocabulary in memory: reading one takes seconds
+        other = copy.copy(load(model))
+        vars(other).update({key: copy.copy(value) for key, value in vars(other).items() if isinstance(value, dict | list)})
+        other.name_or_path = model if name_or_path is None else name_or_path
+        other.chat_template = source.template() if source.template is not None and template else None
+        return other
     texts = {"eos_token": source.eos, "bos_token": source.bos, "pad_token": source.pad}
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=_Copied(_vocabulary(model)),
-        name_or_path=model if name_or_path is None else name_or_path,
+        name_or_path=model,
         clean_up_tokenization_spaces=False,
         **{key: text for key, text in texts.items() if text},
     )
-    if source.template is not None and template:
+    if source.template is not None:
         tokenizer.chat_template = source.template()
     return tokenizer
 

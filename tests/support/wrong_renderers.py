@@ -236,9 +236,7 @@ class TestAttributesTooLittle(Wrong):
             return RenderedTokens(out.token_ids, [-1] * len(out.token_ids), [True] * len(out.token_ids))
 
 
-class TestRendersToolsByForm(Wrong):
-    """Drops the calls of a turn: blank content, calls in every form and the calls' arguments are all lost."""
-
+class TestDropsCalls(Wrong):
     class make(ToyRenderer):
         def body(self, message):
             return super().body({key: value for key, value in message.items() if key != "tool_calls"})
