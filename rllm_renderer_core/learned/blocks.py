@@ -9,15 +9,12 @@ their control ids; decoded is what lies between two of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..contract.arguments import json_status
-from ..contract.decoding import decoder_of
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
-from ..vocabulary import added_tokens
 
 REASONING, TEXT, CALL, UNKNOWN = "reasoning", "text", "call", "unknown"
 
@@ -174,41 +171,3 @@ class BlockParser:
             else:
                 block.add(token, form.marks)
         return [*out, block] if block.ids or block.mark is not None else out
-
-
-def harmony(tag: Callable[[str], int]) -> BlockForm:
-    """Harmony's form; ``tag`` gives the id of a control token by its name without the bars (``start``)."""
-    head_of = re.compile(r"\s*(?:assistant)?\s*(?P<first>to=\S+?)?\s*(?:<\|channel\|>\s*(?P<channel>\w+))?"
-                         r"\s*(?P<second>to=\S+?)?\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*")  # fmt: skip
-
-    def read(head: str) -> re.Match[str] | None:
-        return head_of.fullmatch(head)
-
-    def kind(block: Block, head: str) -> str:
-        found = read(head)
-        if block.mark is None or found is None:
-            return UNKNOWN
-        if found["first"] or found["second"]:
-            return CALL
-        return {"analysis": REASONING, "commentary": TEXT, "final": TEXT}.get(found["channel"] or "", UNKNOWN)
-
-    def call(head: str, body: str) -> tuple[str, str]:
-        found = read(head)
-        assert found is not None
-        return (found["first"] or found["second"]).removeprefix("to=").removeprefix("functions."), body.strip()
-
-    stops = frozenset({tag("call"), tag("return")})
-    within = frozenset({tag("channel"), tag("constrain")})
-    marks, closes, words = frozenset({tag("message")}), stops | {tag("end")}, frozenset({"assistant", "commentary"})
-    return BlockForm(tag("start"), marks, closes, stops, within, kind, call, lambda head: "to=" in head, words)
-
-
-_HARMONY = ("start", "channel", "constrain", "message", "end", "call", "return")
-
-
-def harmony_parser(tokenizer: Any) -> BlockParser | None:
-    """Harmony's parser on a tokenizer that has its control tokens; ``None`` on others."""
-    tokens = added_tokens(tokenizer)
-    if not {f"<|{name}|>" for name in _HARMONY} <= tokens.keys():
-        return None
-    return BlockParser(harmony(lambda name: tokens[f"<|{name}|>"]), decoder_of(tokenizer), tokens.values())

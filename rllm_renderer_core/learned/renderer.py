@@ -12,7 +12,8 @@ from ..plugin import TEMPLATE_BACKEND
 from ..types import Message, ParsedResponse, RenderedTokens
 from ..vocabulary import chat_template, control_ids, eos_ids
 from .attribution import Attribution
-from .blocks import BlockParser, harmony_parser
+from .block_formats import block_parser
+from .blocks import BlockParser
 from .call_form import QUESTION, TOOL
 from .parser import LearnedParser
 from .response_template import engine
@@ -67,7 +68,7 @@ class ChatTemplateRenderer(SeamedRenderer):
         """What reads completions of a template that writes harmony, of whose forms a render shows but few."""
         source = chat_template(self._tokenizer) or ""
         written = all(mark in source for mark in ("<|start|>", "<|channel|>", "<|message|>", "<|call|>"))
-        return harmony_parser(self._tokenizer) if written else None
+        return block_parser(self._tokenizer) if written else None
 
     @property
     def frame_words(self) -> frozenset[str]:

@@ -24,9 +24,12 @@ def resolved(backend, effort=None):
     return core.resolve(MODEL, oracle.tokenizer(MODEL), backend=backend, parity="off", **options)
 
 
-def parsed(text, tools=TOOLS):
+def parsed(text, backend):
     ids = oracle.tokenizer(MODEL).encode(text, add_special_tokens=False)
-    return resolved("tml").parse_response(ids, tools=tools)
+    return resolved(backend).parse_response(ids, tools=TOOLS)
+
+
+on_both = pytest.mark.parametrize("backend", ["tml", "prime"])
 
 
 def calls(out):
@@ -52,6 +55,7 @@ def test_an_effort_that_would_be_written_otherwise_is_refused(effort):
         resolved("tml", effort)
 
 
+@on_both
 @pytest.mark.parametrize(
     "text, reasoning, content, found",
     [
@@ -62,12 +66,13 @@ def test_an_effort_that_would_be_written_otherwise_is_refused(effort):
         (CALL + NEXT + f"<|content_text|>so{END}", None, "so", [("look", {"q": "tea"}, "ok")]),
     ],
 )
-def test_blocks_in_any_order_are_read_by_their_kinds(text, reasoning, content, found):
-    out = parsed(text + STOP)
+def test_blocks_in_any_order_are_read_by_their_kinds(text, reasoning, content, found, backend):
+    out = parsed(text + STOP, backend)
     assert (out.reasoning_content, out.content, calls(out)) == (reasoning, content, found)
     assert out.termination is core.Termination.STOP and out.lossless
 
 
+@on_both
 @pytest.mark.parametrize(
     "text",
     [
@@ -80,16 +85,17 @@ def test_blocks_in_any_order_are_read_by_their_kinds(text, reasoning, content, f
         CALL.replace("look<", "wipe<").replace('"look"', '"wipe"') + STOP,  # not declared
     ],
 )
-def test_a_broken_call_is_kept_and_not_ok(text):
-    out = parsed(text)
+def test_a_broken_call_is_kept_and_not_ok(text, backend):
+    out = parsed(text, backend)
     assert len(out.tool_calls) == 1 and not out.runnable
     assert out.tool_calls[0].raw in text
     assert out.termination is not core.Termination.STOP or calls(out)[0][2] == "unknown_tool"
 
 
-def test_reasoning_that_was_cut_off_is_not_complete():
+@on_both
+def test_reasoning_that_was_cut_off_is_not_complete(backend):
     for text in ("<|content_thinking|>why", "<|content_thinking|>why" + STOP):
-        out = parsed(text)
+        out = parsed(text, backend)
         assert out.reasoning_content == "why" and not out.reasoning_complete
         assert out.termination is not core.Termination.STOP
 

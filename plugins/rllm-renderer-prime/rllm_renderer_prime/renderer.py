@@ -9,7 +9,7 @@ from typing import Any
 
 from rllm_renderer_core.contract.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
-from rllm_renderer_core.learned.blocks import harmony_parser
+from rllm_renderer_core.learned.block_formats import block_parser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from rllm_renderer_core.vocabulary import reasoning_ids
@@ -51,8 +51,9 @@ class PrimeRenderer:
         self._in_bridge = corrections_for(variant, "bridge")
         self._opener = opener_for(variant, self._encode)
         self._parser = Parser(upstream, tokenizer, variant, self._stops)
-        # Upstream gives calls without their headers, and takes those of harmony's own tools for content.
-        self._messages = harmony_parser(tokenizer) if variant.family == "gpt-oss" else None
+        # Upstream gives harmony's calls without their headers, and takes those of its own tools for content; it takes Inkling's
+        # reasoning before a call for content.
+        self._messages = block_parser(tokenizer) if variant.family in ("gpt-oss", "inkling") else None
         self._end = TurnEnd(variant, self._stops, self._encode)
         self._gemma = GemmaResponses(upstream, self._encode) if variant.family == "gemma4" else None
         self._media_ids = tuple(getattr(upstream, "mm_token_type_id_map", None) or ()) if media else ()

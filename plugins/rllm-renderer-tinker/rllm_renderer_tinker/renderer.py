@@ -11,7 +11,8 @@ from rllm_renderer_core.contract.ids import common_prefix
 from rllm_renderer_core.contract.messages import has_media, refuse_media
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
-from rllm_renderer_core.learned.blocks import BlockParser, harmony_parser
+from rllm_renderer_core.learned.block_formats import block_parser
+from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.template_parser import learned_parser
@@ -178,7 +179,7 @@ class TinkerRenderer:
     @cached_property
     def _messages(self) -> BlockParser | None:
         """For gpt-oss, whose turns are lists of messages in more orders than a render shows."""
-        return harmony_parser(self._tokenizer) if any(row.harmony for row in self._rows) else None
+        return block_parser(self._tokenizer) if any(row.harmony for row in self._rows) else None
 
     @property
     def frame_words(self) -> frozenset[str]:

@@ -12,11 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rllm_renderer_core.contract.decoding import decoder_of
-from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.vocabulary import control_ids
-
-from .blocks import FORMS
 
 
 def parser_of(
@@ -31,16 +28,3 @@ def parser_of(
     """
 
     return LearnedParser(render_ids, decoder_of(tokenizer), stop_ids, control | control_ids(tokenizer))
-
-
-def block_parser_of(name: str, vocabulary: Any, tokenizer: Any, control: frozenset[int]) -> BlockParser | None:
-    """The parser of a format that writes a turn as messages; ``None`` for the others.
-
-    Args:
-        name: Of the renderer.
-        vocabulary: Upstream's own tokenizer, which knows control tokens by its names of them.
-    """
-    if name not in FORMS:
-        return None
-    form = FORMS[name](lambda tag: int(vocabulary.encode_special(tag)))
-    return BlockParser(form, decoder_of(tokenizer), control | control_ids(tokenizer))

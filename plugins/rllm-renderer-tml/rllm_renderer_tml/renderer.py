@@ -9,6 +9,7 @@ from typing import Any
 from rllm_renderer_core.contract.messages import normalize_messages
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import RendererError, RenderError, UnsupportedToolsError
+from rllm_renderer_core.learned.block_formats import block_parser
 from rllm_renderer_core.learned.blocks import BlockParser
 from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
@@ -20,7 +21,7 @@ from .attribution import attributed
 from .conversion import to_upstream
 from .corrections import Context, rows_for
 from .media import Media
-from .parsing import block_parser_of, parser_of
+from .parsing import parser_of
 from .plain import only_texts
 from .splices import Splices, refuse_placeholders
 
@@ -217,7 +218,7 @@ class TmlRenderer(SeamedRenderer):
     @cached_property
     def _block_parser(self) -> BlockParser | None:
         """For formats whose turn is a list of messages."""
-        return block_parser_of(self.name, self._vocabulary, self.tokenizer, self._control)
+        return block_parser(self.tokenizer) if self.name in ("GptOss", "v0") else None
 
     @property
     def frame_words(self) -> frozenset[str]:
