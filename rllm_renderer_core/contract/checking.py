@@ -22,9 +22,10 @@ from .arguments import json_status
 from .decoding import Atom, Decoder
 from .frame import Frame
 from .rewriting import Rewriter, located
-from .second_close import kept_whole, with_second_closes
+from .second_close import kept_whole, reasoned, with_second_closes
 
 SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
+SKETCHED = "it stands in the reasoning, which is closed behind it"
 
 
 class ParseCheck:
@@ -101,9 +102,9 @@ class ParseCheck:
             atoms = self._decoder.atoms(ids)
         except Exception:
             return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
-        out = self._rewritten(out, atoms, tools)
+        out = self._rewritten(out, atoms, tools, reasoned(atoms, self._reasoning, opened=self._ends_in(0, prompt_ids or ())))
         atoms = self._without_stop_strings(atoms)
-        closed = out.reasoning_content is None and self._closes(prompt_ids or ())
+        closed = out.reasoning_content is None and self._ends_in(1, prompt_ids or ())
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
         stop = next((atom.start for atom in atoms if atom.control and atom.text in self._stop_texts), None)
         twice = not out.tool_calls and any(
@@ -121,13 +122,15 @@ class ParseCheck:
             return self._lossy(out, str(reason))
         return out
 
-    def _closes(self, prompt_ids: Sequence[int]) -> bool:
-        """Whether a prompt's last control token closes the reasoning."""
+    def _ends_in(self, mark: int, prompt_ids: Sequence[int]) -> bool:
+        """Whether a prompt's last control token opens (0) or closes (1) reasoning."""
         last = next((token for token in reversed(prompt_ids) if token in self._control), None)
-        return last is not None and self._reasoning_ids[1:] == (last,)
+        return last is not None and self._reasoning_ids[mark : mark + 1] == (last,)
 
-    def _rewritten(self, out: ParsedResponse, atoms: Sequence[Atom], tools: Sequence[Any] | None) -> ParsedResponse:
-        """The calls that aren't what was sampled lose their OK."""
+    def _rewritten(
+        self, out: ParsedResponse, atoms: Sequence[Atom], tools: Sequence[Any] | None, thought: tuple[int, int]
+    ) -> ParsedResponse:
+        """The calls that aren't what was sampled, or are part of a thought, lose their OK."""
         text = "".join(atom.text for atom in atoms)
         out = replace(out, tool_calls=located(text, out.tool_calls))
         spans = raw_spans(text, [call.raw for call in out.tool_calls])
@@ -139,6 +142,7 @@ class ParseCheck:
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
+            faults.update((at, SKETCHED) for at in sound if thought[0] <= spans[at][0] < spans[at][1] <= thought[1])
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
                 calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)

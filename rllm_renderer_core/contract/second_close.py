@@ -33,6 +33,23 @@ def with_second_closes(atoms: list[Atom], reasoning: Sequence[str], *, closed: b
     return out
 
 
+def reasoned(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool) -> tuple[int, int]:
+    """Where the reasoning lies that a completion closes: a call inside is a sketch. Empty where none is opened and closed.
+
+    Args:
+        atoms: The pieces.
+        reasoning: As above.
+        opened: Whether the prompt has opened it.
+    """
+    start: int | None = 0 if opened else None
+    for atom in atoms:
+        if atom.control and atom.text in reasoning:
+            if atom.text == reasoning[1]:
+                return (0, 0) if start is None else (start, atom.start)
+            start = atom.end if start is None else start
+    return 0, 0
+
+
 def kept_whole(atoms: Sequence[Atom], parsed: ParsedResponse, reasoning: Sequence[str], *, closed: bool) -> ParsedResponse:
     """A completion without calls as its first close says: reasoning before it, all text behind it is content."""
     text = "".join(atom.text for atom in atoms)

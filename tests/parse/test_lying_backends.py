@@ -158,6 +158,24 @@ def test_a_lie_is_caught(completion, lie):
     assert len(out.runnable) <= len(truth)
 
 
+def test_a_call_inside_a_thought_is_a_sketch(completion):
+    renderer, tokenizer, _ = completion
+    model = tokenizer.name_or_path
+    first = CALLS[model].partition("</tool_call>")[0] + "</tool_call>"
+    thought = f"Maybe\n{first}\nor not."
+    text = ("<think>\n" if model == HERMES else "") + f"{thought}\n</think>\n\nFour."
+    ids = [*shapes.encode(tokenizer, text), tokenizer.eos_token_id]
+
+    def takes_it_for_a_call(out):
+        out.reasoning_content, out.content = None, text.replace(first, "")
+        out.tool_calls = [ToolCall("look", {"q": "x != y , z", "n": 42}, raw=first)]
+
+    honest = renderer.parse_response(ids, tools=TOOLS)
+    assert (honest.reasoning_content.strip(), honest.content.strip(), honest.tool_calls) == (thought, "Four.", [])
+    out = wrap(Liar(renderer.upstream, takes_it_for_a_call), tokenizer).parse_response(ids, tools=TOOLS)
+    assert out.tool_calls and not out.runnable and "stands in the reasoning" in out.loss
+
+
 def test_the_check_can_be_left_out(completion):
     renderer, tokenizer, ids = completion
     unchecked = resolve(tokenizer.name_or_path, tokenizer, parity="off", parse_check="off")

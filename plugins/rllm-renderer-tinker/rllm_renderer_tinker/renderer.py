@@ -207,17 +207,22 @@ class TinkerRenderer:
 
     @cached_property
     def learned(self) -> LearnedParser:
-        """What is learned from the renders; where these show no calls, from the template if that writes some (Llama 3)."""
-        found = None if self._shows_calls else self._of_template()
-        return found or LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
+        """What is learned from the renders; from the template, where that shows calls (Llama 3) or reasoning (Ministral) and
+        upstream doesn't."""
+        own = LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
+        if self._shows_calls and (own.reasoning != "not shown" or not self.reasoning_ids):
+            return own
+        found = self._of_template()
+        return own if found is None or (self._shows_calls and found.reasoning == "not shown") else found
 
     def _of_template(self) -> LearnedParser | None:
-        """The template's parser, where upstream renders that template's turns but not its calls."""
+        """The template's parser, where upstream opens turns as that template does."""
         if not self._stop_ids or chat_template(self._tokenizer) is None:
             return None
         question = [{"role": "user", "content": "ping"}]
         prompt = self._tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=True, return_dict=False)
-        if list(prompt)[-len(self._opener) :] != self._opener:
+        tail = self.render_ids(question, add_generation_prompt=True)[-len(self._opener) - 1 :]  # with what closes the question
+        if list(prompt)[-len(tail) :] != tail:
             return None
         parser = learned_parser(self._tokenizer, {}, self._stop_ids)
         return parser if parser.parses_tool_calls else None
