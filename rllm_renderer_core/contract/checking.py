@@ -3,7 +3,8 @@
 In two ways, as each catches what the other can't. The accounting walks the completion's text: reasoning, content, calls' raw
 texts and frame must be all of it, in order. It catches text that vanished, moved or is there twice. And each OK call is
 written in the format again, and must give its own text. That catches arguments that are missing, cut, of another type, or of
-another call. What fails is never OK; it stays visible, and ``lossless`` and ``loss`` say why.
+another call. Nor is a call OK that stands in a thought which is closed behind it. What fails is never OK; it stays visible, and
+``lossless`` and ``loss`` say why.
 """
 
 from __future__ import annotations
