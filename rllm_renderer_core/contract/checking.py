@@ -23,7 +23,7 @@ from .arguments import json_status
 from .decoding import Atom, Decoder
 from .frame import Frame
 from .rewriting import Rewriter, located
-from .second_close import kept_whole, reasoned, with_second_closes
+from .second_close import kept_whole, reasoned, sketches, with_second_closes
 
 SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
 SKETCHED = "it stands in the reasoning, which is closed behind it"
@@ -143,7 +143,7 @@ class ParseCheck:
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
-            faults.update((at, SKETCHED) for at in sound if thought[0] <= spans[at][0] < spans[at][1] <= thought[1])
+            faults.update((at, SKETCHED) for at in sketches(text, spans, thought) if at in sound)
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
                 calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)

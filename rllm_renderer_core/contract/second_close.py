@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..types import ParsedResponse
+from .accounting import raw_spans
 from .decoding import Atom
 
 
@@ -48,6 +49,15 @@ def reasoned(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool) -
                 return (0, 0) if start is None else (start, atom.start)
             start = atom.end if start is None else start
     return 0, 0
+
+
+def sketches(text: str, spans: Sequence[tuple[int, int]], thought: tuple[int, int]) -> list[int]:
+    """Which calls stand in the thought: those that begin in it, unless they and all that follow stand behind it as well."""
+    inside = [at for at, (start, _) in enumerate(spans) if thought[0] <= start < thought[1]]
+    if not inside:
+        return []
+    behind = raw_spans(text[thought[1] :], [text[start:end] for start, end in spans[inside[0] :]])
+    return inside if any(start < 0 for start, _ in behind) else []
 
 
 def kept_whole(atoms: Sequence[Atom], parsed: ParsedResponse, reasoning: Sequence[str], *, closed: bool) -> ParsedResponse:

@@ -170,10 +170,19 @@ def test_a_call_inside_a_thought_is_a_sketch(completion):
         out.reasoning_content, out.content = None, text.replace(first, "")
         out.tool_calls = [ToolCall("look", {"q": "x != y , z", "n": 42}, raw=first)]
 
+    def takes_both(out):
+        takes_it_for_a_call(out)
+        out.content = f"{text}\n{first}".replace(first, "")
+        out.tool_calls *= 2
+
     honest = renderer.parse_response(ids, tools=TOOLS)
     assert (honest.reasoning_content.strip(), honest.content.strip(), honest.tool_calls) == (thought, "Four.", [])
     out = wrap(Liar(renderer.upstream, takes_it_for_a_call), tokenizer).parse_response(ids, tools=TOOLS)
     assert out.tool_calls and not out.runnable and "stands in the reasoning" in out.loss
+    twice = [*shapes.encode(tokenizer, f"{text}\n{first}"), tokenizer.eos_token_id]
+    assert [call.name for call in renderer.parse_response(twice, tools=TOOLS).runnable] == ["look"]
+    out = wrap(Liar(renderer.upstream, takes_both), tokenizer).parse_response(twice, tools=TOOLS)
+    assert len(out.runnable) < 2 and "stands in the reasoning" in out.loss
 
 
 def test_the_check_can_be_left_out(completion):
