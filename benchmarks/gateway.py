@@ -48,7 +48,7 @@ from rllm_model_gateway.server import main
 sys.argv = ["rllm-model-gateway", *sys.argv[1:]]
 main()
 """
-LENGTH = re.compile(rb"content-length: *(\d+)", re.I)
+LENGTH, CHUNKED = re.compile(rb"content-length: *(\d+)", re.I), re.compile(rb"transfer-encoding: *chunked", re.I)
 
 
 @dataclass
@@ -87,6 +87,13 @@ def _answer(kind: str, choice: dict[str, Any], sampled: list[int], **more: Any) 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     head = await reader.readuntil(b"\r\n\r\n")
+    if CHUNKED.search(head):  # how a gateway answers a turn that takes it long
+        chunks = []
+        while size := int(await reader.readline(), 16):
+            chunks.append(await reader.readexactly(size))
+            await reader.readline()
+        await reader.readline()
+        return head, b"".join(chunks)
     length = LENGTH.search(head)
     return head, await reader.readexactly(int(length[1])) if length else b""
 

@@ -27,7 +27,7 @@ from rllm_renderer_core import resolve
 from rllm_renderer_core.errors import RendererError
 
 BACKENDS = ("prime", "tinker", "fireworks", "minimax-m3", "tml", "chat-template")
-TURNS = 500
+TURNS = 100
 
 
 def main() -> None:
