@@ -5,11 +5,8 @@ from __future__ import annotations
 _BROKEN = "a call without one of its marks: not OK, where the suite wants what it may have meant"
 _BARE = "a call without its opening control token stays content"
 _V11 = "the v11 form with a call id, where upstream knows the v13 form: not OK"
-_THOUGHT = "an argument has the reasoning's own control tokens, and upstream and the learned parser cut there: not OK"
 
 FAILURES = {
-    "qwen3-hermes/marker-in-arguments": _THOUGHT,
-    "gemma4/marker-in-arguments": _THOUGHT,
     "mistral/llamacpp-v11-call-id": _V11,
     "mistral/llamacpp-v11-call-id-parallel": _V11,
     "kimi/k2i-vllm-id-without-functions-prefix": "an id that isn't of the format's form: not OK",
