@@ -103,7 +103,7 @@ class ParseCheck:
             atoms = self._decoder.atoms(ids)
         except Exception:
             return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
-        out = self._rewritten(out, atoms, tools, reasoned(atoms, self._reasoning, opened=self._ends_in(0, prompt_ids or ())))
+        out = self._rewritten(out, atoms, prompt_ids or (), tools)
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and self._ends_in(1, prompt_ids or ())
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
@@ -129,7 +129,7 @@ class ParseCheck:
         return last is not None and self._reasoning_ids[mark : mark + 1] == (last,)
 
     def _rewritten(
-        self, out: ParsedResponse, atoms: Sequence[Atom], tools: Sequence[Any] | None, thought: tuple[int, int]
+        self, out: ParsedResponse, atoms: Sequence[Atom], prompt_ids: Sequence[int], tools: Sequence[Any] | None
     ) -> ParsedResponse:
         """The calls that aren't what was sampled, or are part of a thought, lose their OK."""
         text = "".join(atom.text for atom in atoms)
@@ -143,6 +143,7 @@ class ParseCheck:
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
+            thought = reasoned(atoms, self._reasoning, opened=self._ends_in(0, prompt_ids))
             faults.update((at, SKETCHED) for at in sketches(text, spans, thought) if at in sound)
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
