@@ -210,7 +210,7 @@ class TinkerRenderer:
         """What is learned from the renders; from the template, where that shows calls (Llama 3) or reasoning (Ministral) and
         upstream doesn't."""
         own = LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
-        if self._shows_calls and (own.reasoning != "not shown" or not self.reasoning_ids):
+        if self._shows_calls and (not self.reasoning_ids or own.reasoning != "not shown"):
             return own
         found = self._of_template()
         return own if found is None or (self._shows_calls and found.reasoning == "not shown") else found

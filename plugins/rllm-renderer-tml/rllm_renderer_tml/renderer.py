@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from rllm_renderer_core.contract.messages import normalize_messages
+from rllm_renderer_core.contract.decoding import decoder_of
 from rllm_renderer_core.contract.pairing import sampled_calls
 from rllm_renderer_core.errors import RendererError, RenderError, UnsupportedToolsError
 from rllm_renderer_core.learned.block_formats import block_parser
@@ -15,13 +15,12 @@ from rllm_renderer_core.learned.parser import LearnedParser
 from rllm_renderer_core.learned.seam import SeamBridge
 from rllm_renderer_core.learned.seamed import SeamedRenderer
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
-from rllm_renderer_core.vocabulary import reasoning_ids
+from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 
 from .attribution import attributed
 from .conversion import to_upstream
 from .corrections import Context, rows_for
 from .media import Media
-from .parsing import parser_of
 from .plain import only_texts
 from .splices import Splices, refuse_placeholders
 
@@ -196,9 +195,13 @@ class TmlRenderer(SeamedRenderer):
         """The control token that a turn behind results begins behind, where the format opens none there."""
         call = {"id": "functions.ping:0", "type": "function", "function": {"name": "ping", "arguments": "{}"}}
         result = {"role": "tool", "content": "pong", "tool_call_id": call["id"], "name": "ping"}
-        called = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "", "tool_calls": [call]}, result]
+        called: list[Message] = [
+            {"role": "user", "content": "ping"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            result,
+        ]
         try:
-            last = self._rendered(normalize_messages(called), None, True, [])[-1]
+            last = self._rendered(called, None, True, [])[-1]
         except RendererError:
             return None
         return last if last in self._control and last not in self._opener else None
@@ -227,8 +230,13 @@ class TmlRenderer(SeamedRenderer):
 
     @cached_property
     def parser(self) -> LearnedParser:
-        """The core's parser, learned from this renderer on first use."""
-        return parser_of(self._render_for_parser, self.tokenizer, self._stop_ids, self._control)
+        """The core's parser, learned from this renderer on first use.
+
+        Upstream's own parsers raise on a completion that was cut off or is broken, drop white space, and give a call's
+        arguments as values without their text, so that neither every attempt nor every id could be accounted for.
+        """
+        control = self._control | control_ids(self.tokenizer)
+        return LearnedParser(self._render_for_parser, decoder_of(self.tokenizer), self._stop_ids, control)
 
     def _render_for_parser(self, messages: Any, *, tools: Any = None, add_generation_prompt: bool = False) -> list[int]:
         wanted = None if self._refuses_tools else tools
