@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -151,17 +152,18 @@ def _write_shard(
 
     types = {name: Sequence(Value(kind[0])) if isinstance(kind, list) else Value(kind) for name, kind in _TYPES.items()}
     rows = Dataset.from_dict({"row": list(range(first, first + len(texts))), "json": texts})
-    done = rows.map(
-        JsonRows(mapper, columnar=columnar),
-        batched=True,
-        batch_size=64,
-        num_proc=processes if processes > 1 and len(texts) > 1 else None,
-        remove_columns=["json"],
-        features=Features(types),
-        keep_in_memory=True,
-        load_from_cache_file=False,
-        new_fingerprint=f"rllm-renderer-{os.getpid()}-{first}",
-    )
+    with _environment_kept():
+        done = rows.map(
+            JsonRows(mapper, columnar=columnar),
+            batched=True,
+            batch_size=64,
+            num_proc=processes if processes > 1 and len(texts) > 1 else None,
+            remove_columns=["json"],
+            features=Features(types),
+            keep_in_memory=True,
+            load_from_cache_file=False,
+            new_fingerprint=f"rllm-renderer-{os.getpid()}-{first}",
+        )
     table = done.data.table.combine_chunks()
     import pyarrow.compute
     import pyarrow.parquet
@@ -174,6 +176,20 @@ def _write_shard(
     _replace(rejected, lambda file: file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8"))
     kept = table.filter(pyarrow.compute.invert(failed)).drop_columns(["error"])
     _replace(part, lambda file: pyarrow.parquet.write_table(kept, file))
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """With several processes ``datasets`` leaves a copy as ``os.environ``: who holds the first (rich) sees no later change."""
+    environment, parallelism = os.environ, os.environ.get("TOKENIZERS_PARALLELISM")
+    try:
+        yield
+    finally:
+        os.environ = environment  # noqa: B003 - the object itself comes back
+        if parallelism is None:
+            os.environ.pop("TOKENIZERS_PARALLELISM", None)
+        else:
+            os.environ["TOKENIZERS_PARALLELISM"] = parallelism
 
 
 def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int) -> dict[str, Any]:

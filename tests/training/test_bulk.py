@@ -106,10 +106,12 @@ def test_workers_have_the_renderer_that_was_loaded_before_they_began(
     from rllm_renderer_core.training.mapper import SupervisedMapper
 
     monkeypatch.setenv("LOADS", str(tmp_path / "loads"))
+    environment, variables = os.environ, dict(os.environ)
     mapper = SupervisedMapper(MODEL, tokenizer="demo", options={"parity": "off"}, load=counted)
     manifest = build(data, tmp_path / "out", mapper, processes=2, shard_rows=3)
     assert len(manifest["parts"]) == 3 and manifest["counts"]["rejected"] == len(REJECTED)
     assert (tmp_path / "loads").read_text().split() == [str(os.getpid())]
+    assert os.environ is environment and dict(os.environ) == variables, "several processes left another os.environ behind"
 
 
 def test_a_killed_run_goes_on_and_gives_the_same(tmp_path: pathlib.Path) -> None:
