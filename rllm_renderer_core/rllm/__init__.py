@@ -1,6 +1,7 @@
 """rLLM's own spellings: what its gateway, its engines and its trainers call, in the call forms of both its revisions."""
 
 from ..types import ParsedResponse, RenderedTokens, Renderer
+from .answers import follows_completion
 from .parser import ChatParser
 from .refusals import http_status, openai_error
 from .renderer import EngineOutput, RllmRenderer
@@ -27,6 +28,7 @@ __all__ = [
     "build_renderer",
     "create_renderer",
     "describe",
+    "follows_completion",
     "get_renderer",
     "http_status",
     "openai_error",

@@ -90,14 +90,16 @@ class RllmRenderer:
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> RllmTokens:
         """Messages to ids with attribution, and with rLLM's ``is_content``."""
-        out = self.resolved.render(_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
+        out = self.resolved.render(plain_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
         return RllmTokens.of(out)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         """Messages to ids."""
-        return self.resolved.render_ids(_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
+        return self.resolved.render_ids(
+            plain_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt
+        )
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
@@ -132,7 +134,7 @@ class RllmRenderer:
         return self.resolved.bridge_to_next_turn(
             previous_prompt_ids,
             previous_completion_ids,
-            _messages(new_messages),
+            plain_messages(new_messages),
             tools=_tools(tools),
             previous_message=previous_message,
         )
@@ -150,7 +152,7 @@ class RllmRenderer:
         return self.resolved.try_bridge(
             previous_prompt_ids,
             previous_completion_ids,
-            _messages(new_messages),
+            plain_messages(new_messages),
             tools=_tools(tools),
             previous_message=previous_message,
         )
@@ -217,14 +219,14 @@ class RllmRenderer:
 
         Arguments and errors as those of the function; a message's own ``trainable`` decides before ``train``.
         """
-        return supervised(self.resolved, _messages(messages), tools=_tools(tools), train=train)
+        return supervised(self.resolved, plain_messages(messages), tools=_tools(tools), train=train)
 
 
 def _runs(call: ToolCall) -> bool:
     return call.status is ToolCallStatus.OK and isinstance(call.arguments, dict)
 
 
-def _messages(messages: Any) -> Any:
+def plain_messages(messages: Any) -> Any:
     """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them; a refusal is text."""
     if not _is_list(messages):
         return messages  # refused by the core, with the reason

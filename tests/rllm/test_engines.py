@@ -169,3 +169,58 @@ def test_parser_of_old_stays_reachable(changed, process):
     )
     result = process("-W", "ignore", "-c", code)
     assert result.stdout.split() == ["QwenChatTemplateParser", "None", "[151645]"], result.stderr[-3000:]
+
+
+COMPLETER = """
+import asyncio, types
+import rllm_offline, real_tokenizers
+from rllm.engine.rollout.completer import TITOCompleter
+from rllm.engine.rollout.tinker_engine import TinkerEngine
+from rllm_renderer_core import rllm as ours
+
+tokenizer = real_tokenizers.load("Qwen/Qwen3-8B")
+renderer = ours.get_renderer("Qwen/Qwen3-8B", tokenizer)
+sampled = tokenizer.encode("<think>\\nShort.\\n</think>\\n\\nHel") + tokenizer.encode("lo.<|im_end|>")  # no encoder's ids
+class Sampler:
+    async def sample_async(self, prompt, num_samples, sampling_params):
+        self.prompt = prompt.to_ints()
+        one = types.SimpleNamespace(tokens=sampled, logprobs=[-0.5] * len(sampled), stop_reason="stop")
+        return types.SimpleNamespace(sequences=[one])
+
+engine = TinkerEngine("", "Qwen/Qwen3-8B", tokenizer, None)
+sampler = Sampler()
+engine.set_sampling_client(sampler)
+one, two, three = ({"role": "user", "content": text} for text in ("One", "Two", "Three"))
+def assistant(text):
+    return {"role": "assistant", "content": text}
+
+def second(messages, tools=None):
+    completer = TITOCompleter(engine)
+    step = asyncio.run(completer.complete([one]))
+    first = sampler.prompt
+    asyncio.run(completer.complete(messages(step), tools=tools))
+    return sampler.prompt[: len(first) + len(sampled)] == first + sampled, sampler.prompt
+
+for follow in (lambda step: [*step.chat_completions, two], lambda step: [one, assistant("Hello."), two]):
+    bridged, prompt = second(follow)
+    assert bridged and tokenizer.decode(prompt).endswith("Two<|im_end|>\\n<|im_start|>assistant\\n")
+tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+for messages, declared in (
+    ([one, assistant("Hello."), two, assistant("MUST BE SEEN"), three], None),
+    ([one, two], None),  # the answer was thrown away
+    ([one, assistant("Something else."), two], None),
+    ([one, assistant("Hello."), two], tools),
+):
+    bridged, prompt = second(lambda step: messages, declared)
+    assert not bridged, messages
+    assert prompt == renderer.render_ids(messages, tools=declared, add_generation_prompt=True), tokenizer.decode(prompt)
+print("done", "completer")
+"""
+
+
+def test_completer_continues_what_was_sampled_and_nothing_else(process, tmp_path):
+    needs("Qwen/Qwen3-8B")
+    file = tmp_path / "completer.py"
+    file.write_text(COMPLETER)
+    result = process("-W", "ignore", file)
+    assert result.stdout.split()[-2:] == ["done", "completer"], result.stderr[-4000:]
