@@ -20,6 +20,7 @@ from typing import Any
 
 from ..errors import MessageError, ToolError, UnsupportedContentError
 from ..types import ToolSpec
+from .schemas import without_nulls
 
 MEDIA_TYPES = frozenset({"image", "image_url", "video", "video_url", "audio", "input_audio", "audio_url", "file"})
 
@@ -37,6 +38,8 @@ def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
 
 def normalize_tools(tools: Iterable[Any] | None) -> list[dict[str, Any]] | None:
     """OpenAI wrappers from wrappers, bare function dicts or ``ToolSpec``; no key is dropped, added or moved.
+
+    But properties that are null: a columnar file adds them, and they are no schemas (``without_nulls``).
 
     Returns:
         ``None`` for ``None`` and for an empty list: a template treats both alike.
@@ -229,7 +232,9 @@ def _tool(index: int, tool: Any) -> dict[str, Any]:
     parameters = function.get("parameters")
     if parameters is not None and not isinstance(parameters, Mapping):
         raise ToolError(f"tool {index} ({name}): parameters must be a JSON schema object", index=index)
-    if function is source:
-        function = {key: value for key, value in source.items() if key != "type"} if "type" in source else source
-        return {"type": "function", "function": dict(function)}
+    bare = function is source
+    if parameters is not None and (schema := without_nulls(parameters)) is not parameters:
+        function = {**function, "parameters": schema}
+    if bare:
+        return {"type": "function", "function": {key: value for key, value in function.items() if key != "type"}}
     return {"type": "function", **source, "function": dict(function)}

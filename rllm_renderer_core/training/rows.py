@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..contract.messages import normalize_tools
 from ..errors import MessageError, ToolError
 
 SHAREGPT_ROLES = {
@@ -24,7 +25,8 @@ def conversation_of(row: Mapping[str, Any], *, columnar: bool = True) -> tuple[l
     """The messages of a row, and its tools.
 
     Columns: ``messages`` or ``conversations``, and where there are any ``tools`` and ShareGPT's ``system``; each may be JSON
-    text. A row of a ``columnar`` source may not have nulls in arguments and tools.
+    text. A row of a ``columnar`` source may not have nulls in arguments and tools, but for properties of a tool's schema: those
+    are the other tools', and no renderer gets them.
 
     Raises:
         MessageError, ToolError: The row can't be read as a conversation.
@@ -33,7 +35,7 @@ def conversation_of(row: Mapping[str, Any], *, columnar: bool = True) -> tuple[l
     if tools is not None and not isinstance(tools, list):
         raise ToolError(f"tools must be a list, not {type(tools).__name__}")
     if columnar and not isinstance(row.get("tools"), str):
-        _refuse_nulls(tools, "tools")
+        _refuse_nulls(normalize_tools(tools), "tools")  # what isn't a null property
     messages = _parsed(row.get("messages"))
     as_text = isinstance(row.get("messages"), str)
     if messages is None:

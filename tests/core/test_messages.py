@@ -270,6 +270,55 @@ def test_a_flat_tool_with_type_is_wrapped():
     assert normalize_tools([{"type": "function", **BARE}]) == [WRAPPED]
 
 
+def test_properties_that_a_columnar_file_adds_as_nulls_go_and_other_nulls_stay():
+    text = {
+        "type": ["string", "null"],
+        "default": None,
+        "enum": [None, "x"],
+        "const": None,
+        "examples": [{"properties": {"a": None}}],
+    }
+    deep = {"type": "object", "properties": {"q": text, "n": None}, "description": None}
+    schema = {
+        "type": "object",
+        "properties": {"gone": None, "properties": deep, "enum": {"properties": {"a": None}}, "list": {"items": deep}},
+        "$defs": {"one": {"anyOf": [deep, {"type": "null"}, True]}, "two": None},
+        "additionalProperties": {"not": deep},
+        "default": {"properties": {"a": None}},
+        "x": None,
+    }
+    less = {"type": "object", "properties": {"q": text}, "description": None}
+    wanted = {
+        "type": "object",
+        "properties": {"properties": less, "enum": {"properties": {}}, "list": {"items": less}},
+        "$defs": {"one": {"anyOf": [less, {"type": "null"}, True]}},
+        "additionalProperties": {"not": less},
+        "default": {"properties": {"a": None}},
+        "x": None,
+    }
+    given = {"name": "look", "parameters": schema}
+    before = copy.deepcopy(given)
+    for tool in (given, {"type": "function", "function": given}, {"type": "function", **given}, ToolSpec("look", None, schema)):
+        (out,) = normalize_tools([tool])
+        assert json.dumps(out["function"]["parameters"]) == json.dumps(wanted)
+    assert given == before
+    (same,) = normalize_tools([{"name": "look", "parameters": wanted}])
+    assert same["function"]["parameters"] is wanted
+
+
+def test_tools_of_an_arrow_table_are_those_that_were_stored():
+    arrow = pytest.importorskip("pyarrow", reason="not proved with a table of Arrow's: pyarrow isn't installed")
+
+    def tool(name, parameter):
+        schema = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+        return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+    tools = [tool("look", "q"), tool("count", "n")]
+    (row,) = arrow.Table.from_pylist([{"tools": tools}]).to_pylist()
+    assert row["tools"] != tools
+    assert json.dumps(normalize_tools(row["tools"])) == json.dumps(tools)
+
+
 @pytest.mark.parametrize("tools", [None, [], ()])
 def test_no_tools_are_none(tools):
     assert normalize_tools(tools) is None

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rllm_renderer_core import resolve, supervised
+from rllm_renderer_core.contract.messages import normalize_tools
 from rllm_renderer_core.errors import MessageError, OptionError
 from rllm_renderer_core.training.rows import conversation_of
 
@@ -201,6 +202,19 @@ def test_nulls_that_columns_add_are_refused_and_those_of_json_are_data() -> None
         conversation_of(row)
     assert conversation_of(row, columnar=False)[0] == row["messages"]
     assert conversation_of({"messages": json.dumps(row["messages"])})[0] == row["messages"]
+
+
+def test_null_properties_of_tools_are_the_other_tools() -> None:
+    """They go where tools get their normal form; what else is null may be data, or not."""
+
+    def row(schema: object) -> dict[str, object]:
+        declared = {"type": "function", "function": {"name": "look", "parameters": {"properties": {"q": schema, "n": None}}}}
+        return {"messages": [{"role": "user", "content": "Hi"}], "tools": [declared]}
+
+    kept = conversation_of(row({"type": "string"}))[1]
+    assert normalize_tools(kept)[0]["function"]["parameters"] == {"properties": {"q": {"type": "string"}}}
+    with pytest.raises(MessageError, match="'enum' as null"):
+        conversation_of(row({"type": "string", "enum": None}))
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: pathlib.Path) -> None:
