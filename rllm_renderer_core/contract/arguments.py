@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from ..types import ToolCallStatus
 
-_WORDS = {"true": True, "false": False, "null": None, "none": None}
-"""Values as templates print them: JSON's words and Python's, in any case."""
+_NULLS = ("null", "None")
+"""How templates print null, as JSON or as Python; ``none`` is an ordinary word, and often a value's own."""
+_BOOLEANS = {"true": True, "false": False}
 _ALIASES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object", "list": "array"}
+_ALIASES |= {kind.upper(): kind for kind in _ALIASES.values()}
+"""Names of types that declarations have besides JSON Schema's: Python's, and those of Gemini's API."""
 _KINDS: tuple[Any, ...] = (0, True, None, [], {})
 """One value of each type but text: a schema that accepts all of them doesn't say what it wants."""
-_DEPTH = 16
 
 
 class Schema:
@@ -53,17 +56,19 @@ class Schema:
     def member(self, key: str) -> Schema:
         """The schema of an object's property."""
         found = []
-        for schema in self._alternatives(self._schema, _DEPTH):
+        for schema in self._alternatives(self._schema):
             properties = schema.get("properties")
             if isinstance(properties, Mapping) and key in properties:
                 found.append(properties[key])
+            elif matching := [part for pattern, part in _patterns(schema) if _matches(pattern, key)]:
+                found += matching
             elif isinstance(schema.get("additionalProperties"), Mapping):
                 found.append(schema["additionalProperties"])
         return self._one_of(found)
 
     def items(self) -> Schema:
         """The schema of an array's items."""
-        return self._one_of([schema["items"] for schema in self._alternatives(self._schema, _DEPTH) if "items" in schema])
+        return self._one_of([schema["items"] for schema in self._alternatives(self._schema) if "items" in schema])
 
     def accepts(self, value: Any) -> bool:
         """Whether a JSON value is valid under the schema; a schema that is broken accepts any."""
@@ -76,18 +81,24 @@ class Schema:
         """The value of an argument's text, and whether the schema accepts it; what it doesn't accept is the text again.
 
         A text is a string first where the schema declares one, digits, brackets and white space included; but ``null`` is null
-        where null is declared beside it. Without a declaration it is the JSON value, else the text.
+        where null is declared beside it, unless an ``enum`` lists this very text. Without a declaration it is the JSON value,
+        else the text.
         """
         if self._schema.get("type") == "string" and self._schema.get("nullable") is not True:
             return text, self.accepts(text)
         values = [value for value in _values(text) if self.accepts(value)]
-        if values and (self.says_nothing or values[0] is None):
+        if values and (self.says_nothing or (values[0] is None and not self._lists(text))):
             return values[0], True
         if self.says_nothing and not values and _reads_as_json(text):  # 1e400, a key twice: text, but not what was meant
             return text, False
         if self.accepts(text):
             return text, True
         return (values[0], True) if values else (text, False)
+
+    def _lists(self, text: str) -> bool:
+        """Whether an ``enum`` or ``const`` has this very text."""
+        listed = [[schema.get("const"), *_listed(schema, "enum")] for schema in self._alternatives(self._schema)]
+        return any(isinstance(value, str) and value == text for values in listed for value in values)
 
     @cached_property
     def says_nothing(self) -> bool:
@@ -98,19 +109,17 @@ class Schema:
     def _validator(self) -> Any:
         return _validator(json.dumps(self._root)).evolve(schema=self._schema)
 
-    def _alternatives(self, schema: Any, depth: int) -> list[Mapping[str, Any]]:
-        """The schemas that may describe a value: through ``$ref``, ``allOf``, ``anyOf`` and ``oneOf``, to a depth."""
-        if not isinstance(schema, Mapping) or depth == 0:
-            return []
-        out = [schema]
-        target = self._target(schema.get("$ref"))
-        parts = [target] if target is not None else []
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            listed = schema.get(keyword)
-            parts += listed if isinstance(listed, list) else []
-        for part in parts:
-            out += self._alternatives(part, depth - 1)
-        return out
+    def _alternatives(self, schema: Any) -> list[Mapping[str, Any]]:
+        """The schemas that may describe a value: through ``$ref``, ``allOf``, ``anyOf`` and ``oneOf``, each once."""
+        found: dict[int, Mapping[str, Any]] = {}
+        waiting = [schema]
+        while waiting:
+            each = waiting.pop(0)
+            if isinstance(each, Mapping) and id(each) not in found:
+                found[id(each)] = each
+                waiting += [self._target(each.get("$ref"))]
+                waiting += [part for keyword in ("allOf", "anyOf", "oneOf") for part in _listed(each, keyword)]
+        return list(found.values())
 
     def _target(self, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -176,11 +185,30 @@ class _RepeatedKey(ValueError):
     pass
 
 
+def _listed(schema: Mapping[str, Any], keyword: str) -> list[Any]:
+    listed = schema.get(keyword)
+    return listed if isinstance(listed, list) else []
+
+
+def _patterns(schema: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    patterns = schema.get("patternProperties")
+    return patterns.items() if isinstance(patterns, Mapping) else ()
+
+
+def _matches(pattern: str, key: str) -> bool:
+    try:
+        return re.search(pattern, key) is not None
+    except (re.error, TypeError):
+        return False
+
+
 def _values(text: str) -> list[Any]:
     """What a text may mean besides itself: the JSON value, or a word of Python's for one. A string in quotes is no other."""
     bare = text.strip()
-    if bare.lower() in _WORDS:
-        return [_WORDS[bare.lower()]]
+    if bare in _NULLS:
+        return [None]
+    if bare.lower() in _BOOLEANS:
+        return [_BOOLEANS[bare.lower()]]
     try:
         value = json_value(bare)
     except (ValueError, RecursionError):
@@ -229,7 +257,7 @@ def _validator(root: str) -> Any:
 
 @cache
 def _dialect() -> Any:
-    """JSON Schema 2020-12 with what declarations use besides: OpenAPI's ``nullable``, Python's names of types."""
+    """JSON Schema 2020-12 with what declarations use besides: OpenAPI's ``nullable``, other names of types."""
     from jsonschema import Draft202012Validator, validators
 
     checker = Draft202012Validator.TYPE_CHECKER

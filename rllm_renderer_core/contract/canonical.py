@@ -26,8 +26,10 @@ def canonical(text: str) -> list[str]:
                 token = "".join(token.split())
         elif kind == "number":
             token = _number(token)
-        elif kind == "word" and token.lower() in ("true", "false", "none", "null"):
-            token = token.lower().replace("none", "null")
+        elif kind == "word" and token.lower() in ("true", "false"):
+            token = token.lower()
+        elif kind == "word" and token == "None":
+            token = "null"
         elif kind == "blank":
             token = ""
         if token:

@@ -3,8 +3,8 @@
 In two ways, as each catches what the other can't. The accounting walks the completion's text: reasoning, content, calls' raw
 texts and frame must be all of it, in order. It catches text that vanished, moved or is there twice. And each OK call is
 written in the format again, and must give its own text. That catches arguments that are missing, cut, of another type, or of
-another call. Nor is a call OK that stands in a thought which is closed behind it. What fails is never OK; it stays visible, and
-``lossless`` and ``loss`` say why.
+another call. Nor is a call OK that stands in a thought which is closed behind it, or in a second one. What fails is never OK;
+it stays visible, and ``lossless`` and ``loss`` say why.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .arguments import json_status
 from .decoding import Atom, Decoder
 from .frame import Frame
 from .rewriting import Rewriter, located
-from .second_close import kept_whole, reasoned, sketches, with_second_closes
+from .second_close import kept_whole, sketches, thoughts, with_second_closes
 
 SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
-SKETCHED = "it stands in the reasoning, which is closed behind it"
+SKETCHED = "it stands in the reasoning: that is closed behind it, or opened a second time"
 
 
 class ParseCheck:
@@ -143,8 +143,9 @@ class ParseCheck:
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
-            thought = reasoned(atoms, self._reasoning, opened=self._ends_in(0, prompt_ids))
-            faults.update((at, SKETCHED) for at in sketches(text, spans, thought) if at in sound)
+            opened, closed = self._ends_in(0, prompt_ids), self._ends_in(1, prompt_ids)
+            for thought in thoughts(atoms, self._reasoning, opened=opened, closed=closed):
+                faults.update((at, SKETCHED) for at in sketches(text, spans, thought) if at in sound)
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
                 calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)

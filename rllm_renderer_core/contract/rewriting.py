@@ -160,11 +160,11 @@ def _header(call: ToolCall, arguments: str) -> str | None:
     raw = raw.replace(arguments, "")
     if call.id:
         raw = raw.replace(call.id, "", 1)
+    whole = re.compile(rf"(?<![\w-]){re.escape(call.name)}(?![\w-]|\.\w|:\w+:)")  # not as a part of another name
     if call.name in raw:
-        raw = raw.replace(call.name, "", 1)
-    elif not call.id or call.name not in call.id:
-        return None
-    return raw
+        raw, found = whole.subn("", raw, count=1)
+        return raw if found else None
+    return raw if call.id and whole.search(call.id) else None
 
 
 def _is_json_call(call: ToolCall, values: Mapping[str, Any]) -> bool:
@@ -200,11 +200,11 @@ def _alike(raw: str, written: str, values: Mapping[str, Any]) -> bool:
     counted, size = Counter(mine), len(mine)
     if not any(Counter(theirs[at : at + size]) == counted for at in range(len(theirs) - size + 1) if theirs[at] == mine[0]):
         return False
-    return all(pair in "".join(mine) for pair in _pairs(values, "".join(theirs)))
+    return all(pair is not None and pair in "".join(mine) for pair in _pairs(values, "".join(theirs)))
 
 
-def _pairs(values: Any, written: str) -> Iterator[str]:
-    """Each key with its value, as the format writes them, in canonical form."""
+def _pairs(values: Any, written: str) -> Iterator[str | None]:
+    """Each key with its value, as the format writes them, in canonical form; ``None`` for one that isn't there."""
     if isinstance(values, list):
         for each in values:
             yield from _pairs(each, written)
@@ -215,4 +215,4 @@ def _pairs(values: Any, written: str) -> Iterator[str]:
                 continue
             text = "".join(canonical(value if isinstance(value, str) else json.dumps(value)))
             found = re.search(re.escape("".join(canonical(key))) + r"[^\w]{1,8}" + re.escape(text), written)
-            yield found.group() if found else "\0"
+            yield found.group() if found else None

@@ -35,21 +35,28 @@ def with_second_closes(atoms: list[Atom], reasoning: Sequence[str], *, closed: b
     return out
 
 
-def reasoned(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool) -> tuple[int, int]:
-    """Where the reasoning lies that a completion closes: a call inside is a sketch. Empty where none is opened and closed.
+def thoughts(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool, closed: bool) -> list[tuple[int, int]]:
+    """Where the thoughts of a completion lie in which a call is a sketch: each that is closed, and one that is opened behind a
+    close and never closed. A first thought that isn't closed is none: some formats' calls end it.
 
     Args:
         atoms: The pieces.
         reasoning: As above.
-        opened: Whether the prompt has opened it.
+        opened: Whether the prompt has opened one.
+        closed: Whether the prompt has closed one.
     """
+    found: list[tuple[int, int]] = []
     start: int | None = 0 if opened else None
     for atom in atoms:
-        if atom.control and atom.text in reasoning:
-            if atom.text == reasoning[1]:
-                return (0, 0) if start is None else (start, atom.start)
-            start = atom.end if start is None else start
-    return 0, 0
+        if not atom.control or atom.text not in reasoning:
+            continue
+        if atom.text == reasoning[1]:
+            closed = True
+            found += [] if start is None else [(start, atom.start)]
+            start = None
+        elif start is None:
+            start = atom.end
+    return found + ([(start, atoms[-1].end)] if start is not None and closed else [])
 
 
 def sketches(text: str, spans: Sequence[tuple[int, int]], thought: tuple[int, int]) -> list[int]:

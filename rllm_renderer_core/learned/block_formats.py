@@ -27,8 +27,9 @@ def block_parser(tokenizer: Any) -> BlockParser | None:
 
 def harmony(tag: Callable[[str], int]) -> BlockForm:
     """Harmony's form; ``tag`` gives the id of a control token by its name."""
-    head_of = re.compile(r"\s*(?:assistant)?\s*(?P<first>to=\S+?)?\s*(?:<\|channel\|>\s*(?P<channel>\w+))?"
-                         r"\s*(?P<second>to=\S+?)?\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*")  # fmt: skip
+    recipient, kind_of_body = r"to=(?:(?!<\|)\S)+", r"(?:\s*<\|constrain\|>\s*(?:json|code)?|\s+(?:json|code))"
+    head_of = re.compile(rf"\s*(?:assistant)?\s*(?P<first>{recipient})?\s*(?:<\|channel\|>\s*(?P<channel>\w+))?"
+                         rf"\s*(?P<second>{recipient})?{kind_of_body}?\s*")  # fmt: skip
 
     def read(head: str) -> re.Match[str] | None:
         return head_of.fullmatch(head)
@@ -38,7 +39,7 @@ def harmony(tag: Callable[[str], int]) -> BlockForm:
         if block.mark is None or found is None:
             return UNKNOWN
         if found["first"] or found["second"]:
-            return CALL
+            return UNKNOWN if found["first"] and found["second"] not in (None, found["first"]) else CALL
         return {"analysis": REASONING, "commentary": TEXT, "final": TEXT}.get(found["channel"] or "", UNKNOWN)
 
     def call(head: str, body: str) -> tuple[str, str]:
@@ -48,7 +49,8 @@ def harmony(tag: Callable[[str], int]) -> BlockForm:
 
     stops = frozenset({tag("call"), tag("return")})
     within = frozenset({tag("channel"), tag("constrain")})
-    marks, closes, words = frozenset({tag("message")}), stops | {tag("end")}, frozenset({"assistant", "commentary"})
+    marks, closes = frozenset({tag("message")}), stops | {tag("end")}
+    words = frozenset({"assistant", "commentary", "json", "code"})
     return BlockForm(tag("start"), marks, closes, stops, within, kind, call, lambda head: "to=" in head, words)
 
 

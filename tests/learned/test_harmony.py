@@ -45,6 +45,24 @@ def test_a_call_in_each_order_of_its_header(parse):
             assert out.lossless
 
 
+@pytest.mark.parametrize("name", ["to_json", "decode", "json"])
+def test_a_name_that_ends_like_the_kind_of_body(parse, name):
+    for head in (HEADS[0], HEADS[3], HEADS[4]):
+        out = parse(f"{head.replace('look', name)}<|message|>{{}}<|call|>")
+        assert [(call.name, call.status) for call in out.tool_calls] == [(name, ToolCallStatus.UNKNOWN_TOOL)], head
+
+
+def test_two_recipients_are_no_call(parse):
+    text = '{head}<|message|>{{"q": "tea"}}<|call|>'
+    assert not parse(text.format(head=" to=functions.rm<|channel|>commentary to=functions.look")).runnable
+    assert parse(text.format(head=" to=functions.look<|channel|>commentary to=functions.look")).runnable
+
+
+def test_text_of_a_kind(parse):
+    out = parse('<|channel|>final <|constrain|>json<|message|>{"q": "tea"}<|return|>')
+    assert (out.content, out.termination, out.lossless) == ('{"q": "tea"}', Termination.STOP, True)
+
+
 def test_text_beside_a_call(parse):
     said = "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant"
     out = parse(f'{ANALYSIS}{said}{HEADS[1]}<|message|>{{"q": "tea"}}<|call|>')

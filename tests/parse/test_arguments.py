@@ -24,6 +24,14 @@ TYPED = [
     ({"type": ["string", "null"]}, "null", None, True),
     ({"type": ["string", "null"]}, "nullable", "nullable", True),
     ({"type": "string", "nullable": True}, "null", None, True),
+    ({"type": ["string", "null"]}, "None", None, True),
+    # An ordinary word is none of its spellings, nor is what an enum lists itself.
+    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "none", "none", True),
+    ({"type": ["string", "null"]}, "NONE", "NONE", True),
+    ({"enum": ["none", "auto", None]}, "none", "none", True),
+    ({"enum": ["null", "x", None]}, "null", "null", True),
+    ({"type": ["integer", "null"]}, "none", "none", False),
+    ({}, "none", "none", True),
     # Booleans as templates print them.
     ({"type": "boolean"}, "False", False, True),
     ({"type": "boolean"}, "FALSE", False, True),
@@ -56,6 +64,8 @@ TYPED = [
     # Names of types that declarations use though JSON Schema hasn't them.
     ({"type": "str"}, "7", "7", True),
     ({"type": "float"}, "7", 7, True),
+    ({"type": "STRING"}, "7", "7", True),
+    ({"type": "INTEGER"}, "7", 7, True),
     # Nothing declared: JSON's value, else text.
     ({}, "5", 5, True),
     ({}, "tea", "tea", True),
@@ -126,6 +136,21 @@ def test_references_reach_into_the_whole_declaration():
     assert root.member("all").items().member("s").typed("4") == ("4", True)
     assert root.member("all").items().member("x").typed("4") == (4, True)
     assert root.member("others").typed("4") == ("4", True)
+
+
+def test_names_by_pattern():
+    schema = Schema({"patternProperties": {"^s_": {"type": "string"}, "(": {"type": "string"}}})
+    assert schema.member("s_zip").typed("0042") == ("0042", True)
+    assert schema.member("n").typed("42") == (42, True)
+
+
+def test_kinds_that_refer_to_one_another():
+    """OpenAPI's polymorphism: a shape is one of its kinds, and each kind is a shape."""
+    kinds = [f"Kind{at}" for at in range(200)]
+    shape = {"oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in kinds]}
+    each = {kind: {"allOf": [{"$ref": "#/$defs/Shape"}, {"properties": {kind: {"type": "string"}}}]} for kind in kinds}
+    schema = Schema({"$ref": "#/$defs/Shape", "$defs": {"Shape": shape, **each}})
+    assert schema.member("Kind7").typed("42") == ("42", True)
 
 
 def test_of_tool_finds_the_declaration():

@@ -130,6 +130,12 @@ def test_case_66_a_second_close_of_the_reasoning_is_text(backend, model, call):
 
 
 @each_format
+@pytest.mark.parametrize("behind", [" no</think> B", ""], ids=["closed", "left open"])
+def test_a_call_in_a_second_thought_is_a_sketch(backend, model, call, behind):
+    assert told(parse(backend, model, f"why</think>A <think>maybe {call(('path', '/tmp'))}{behind}")) == []
+
+
+@each_format
 def test_a_cut_second_call_leaves_the_first(backend, model, call):
     text = call(("path", "/tmp"))
     second = text.replace("/tmp", "/var")

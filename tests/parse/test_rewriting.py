@@ -42,12 +42,27 @@ def test_what_is_alike(arguments, raw):
         ({"path": "b"}, OPEN + parameter("path", "a") + CLOSE),
         ({"path": "a"}, OPEN + parameter("path", "  a ") + CLOSE),
         ({"path": "a\n<parameter=n>\n1"}, OPEN + parameter("path", "a\n<parameter=n>\n1") + CLOSE),
+        ({"path": None}, OPEN + parameter("path", "none") + CLOSE),
     ],
-    ids=["one is missing", "another value", "trimmed", "swallowed the next"],
+    ids=["one is missing", "another value", "trimmed", "swallowed the next", "a word for null"],
 )
 def test_what_is_a_fault(arguments, raw):
     written = OPEN + "".join(parameter(key, value) for key, value in arguments.items()) + CLOSE
     assert fault(ToolCall("rm", arguments, raw=raw), written)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "raw", "id"),
+    [
+        ("look", "look_up", '<tool_call>look_up{"q": 1}</tool_call>', ""),
+        ("to_", "to_json", 'to=functions.to_json<|message|>{"q": 1}', ""),
+        ("a", "a.b", 'to=functions.a.b<|message|>{"q": 1}', ""),
+        ("rm", "rm:x", '<|tool_call_begin|>functions.rm:x:0{"q": 1}', "functions.rm:x:0"),
+    ],
+)
+def test_a_part_of_a_name_is_no_name(part, name, raw, id):
+    assert fault(ToolCall(name, {"q": 1}, id=id, raw=raw), "") is None
+    assert fault(ToolCall(part, {"q": 1}, id=id, raw=raw), "")
 
 
 def test_a_call_without_a_raw_text_is_found():
