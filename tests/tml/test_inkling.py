@@ -77,6 +77,7 @@ def test_blocks_in_any_order_are_read_by_their_kinds(text, reasoning, content, f
     "text",
     [
         CALL.replace('{"name":"look"', '{"name":"count"') + STOP,  # two names
+        CALL.replace("look<", "<").replace('"name":"look"', '"name":"count","name":"look"') + STOP,  # one after the other
         CALL.replace("}}", "}") + STOP,
         CALL.replace("args", "arguments") + STOP,
         CALL.replace(END, STOP),  # its message isn't closed
