@@ -68,11 +68,9 @@ def inkling(tag: Callable[[str], int]) -> BlockForm:
         return found if found == CALL or not head.strip() else UNKNOWN
 
     def call(head: str, body: str) -> tuple[str, str]:
-        said, members = json.loads(body), json.loads(body, object_pairs_hook=list)
+        said = json.loads(body)
         if not isinstance(said, dict) or said.keys() != {"name", "args"} or not isinstance(said["name"], str):
             raise ValueError
-        if len(members) > 2:
-            raise ValueError  # a key twice: readers differ in which one counts
         if head.strip() not in ("", said["name"]):
             raise ValueError
         return said["name"], _member(body, "args")
