@@ -9,7 +9,7 @@ from typing import Any
 from ..contract.messages import normalize_messages
 from ..errors import MessageError
 from ..types import Message
-from .renderer import plain_messages
+from .messages import plain_messages
 
 
 def follows_completion(new_messages: Sequence[Message], output: Any) -> bool:

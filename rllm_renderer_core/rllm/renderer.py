@@ -8,20 +8,21 @@ have rLLM's ``images``.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..discovery import warn_once
 from ..errors import BridgeDeclined, UnsupportedContentError
 from ..renderer import ResolvedRenderer
 from ..resolution import Resolution
 from ..training.example import SupervisedExamples
 from ..training.supervised import supervised
 from ..types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
+from .messages import plain_messages, plain_tools, shows_media
 from .parser import ChatParser
 from .tokens import RllmTokens
+from .wishes import with_effort
 
 
 class EngineOutput(NamedTuple):
@@ -47,6 +48,7 @@ class RllmRenderer:
 
     def __init__(self, resolved: ResolvedRenderer) -> None:
         self.resolved = resolved
+        self._by_effort: dict[str, RllmRenderer] = {}
 
     def __repr__(self) -> str:
         return repr(self.resolved)
@@ -90,7 +92,9 @@ class RllmRenderer:
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> RllmTokens:
         """Messages to ids with attribution, and with rLLM's ``is_content``."""
-        out = self.resolved.render(plain_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt)
+        out = self.resolved.render(
+            plain_messages(messages), tools=plain_tools(tools), add_generation_prompt=add_generation_prompt
+        )
         return RllmTokens.of(out)
 
     def render_ids(
@@ -98,14 +102,14 @@ class RllmRenderer:
     ) -> list[int]:
         """Messages to ids."""
         return self.resolved.render_ids(
-            plain_messages(messages), tools=_tools(tools), add_generation_prompt=add_generation_prompt
+            plain_messages(messages), tools=plain_tools(tools), add_generation_prompt=add_generation_prompt
         )
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """Sampled ids, parsed; never raises. ``tool_calls`` are those that can be run, the others are part of ``content``."""
-        parsed = self.resolved.parse_response(token_ids, tools=_tools(tools), prompt_ids=prompt_ids)
+        parsed = self.resolved.parse_response(token_ids, tools=plain_tools(tools), prompt_ids=prompt_ids)
         broken = [call.raw for call in parsed.tool_calls if not _runs(call)]
         if not broken:
             return parsed
@@ -135,7 +139,7 @@ class RllmRenderer:
             previous_prompt_ids,
             previous_completion_ids,
             plain_messages(new_messages),
-            tools=_tools(tools),
+            tools=plain_tools(tools),
             previous_message=previous_message,
         )
 
@@ -153,7 +157,7 @@ class RllmRenderer:
             previous_prompt_ids,
             previous_completion_ids,
             plain_messages(new_messages),
-            tools=_tools(tools),
+            tools=plain_tools(tools),
             previous_message=previous_message,
         )
 
@@ -169,8 +173,15 @@ class RllmRenderer:
         """What a sampler's ``stop`` takes: stop ids, or the strings of a format that has no stop token."""
         return self.get_stop_token_ids() or self.get_stop_strings()
 
-    def token_input(self, messages: Sequence[Message], tools: Sequence[Any] | None = None) -> list[Any]:
+    def token_input(
+        self, messages: Sequence[Message], tools: Sequence[Any] | None = None, *, reasoning_effort: str | None = None
+    ) -> list[Any]:
         """The prompt for an engine's sampler, with the opener of the assistant's turn.
+
+        Args:
+            messages: In OpenAI's form, or rLLM's.
+            tools: As declared.
+            reasoning_effort: Of this call, where it isn't the renderer's own; nothing for a model that has none.
 
         Returns:
             Ids; where messages have images, the chunks of the backend's own prompt, in their order.
@@ -180,7 +191,11 @@ class RllmRenderer:
                 image data are no chunks: an engine that takes ids and chunks alone would sample from bare placeholders.
             RendererError: As ``render``.
         """
-        if not _shows_media(messages):
+        if reasoning_effort is not None:
+            if reasoning_effort not in self._by_effort:
+                self._by_effort[reasoning_effort] = RllmRenderer(with_effort(self.resolved, reasoning_effort))
+            return self._by_effort[reasoning_effort].token_input(messages, tools)
+        if not shows_media(messages):
             return self.render_ids(messages, tools=tools, add_generation_prompt=True)
         rendered = self.render(messages, tools=tools, add_generation_prompt=True)
         chunks = getattr(rendered.multi_modal_data, "chunks", None)
@@ -219,71 +234,8 @@ class RllmRenderer:
 
         Arguments and errors as those of the function; a message's own ``trainable`` decides before ``train``.
         """
-        return supervised(self.resolved, plain_messages(messages), tools=_tools(tools), train=train)
+        return supervised(self.resolved, plain_messages(messages), tools=plain_tools(tools), train=train)
 
 
 def _runs(call: ToolCall) -> bool:
     return call.status is ToolCallStatus.OK and isinstance(call.arguments, dict)
-
-
-def plain_messages(messages: Any) -> Any:
-    """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them; a refusal is text."""
-    if not _is_list(messages):
-        return messages  # refused by the core, with the reason
-    return [_plain(each) if isinstance(each, Mapping) else each for each in messages]
-
-
-def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    content, images = message.get("content"), message.get("images")
-    if any(part.get("type") == "refusal" for part in _parts(message)):
-        content = [
-            {"type": "text", "text": part.get("refusal") or ""}
-            if isinstance(part, Mapping) and part.get("type") == "refusal"
-            else part
-            for part in message["content"]
-        ]
-        message = {**message, "content": content}
-    if not images:
-        return message
-    content = content or ""
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    shown = [{"type": "image", "image": image} for image in images]
-    return {**{key: value for key, value in message.items() if key != "images"}, "content": [*shown, *parts]}
-
-
-def _shows_media(messages: Any) -> bool:
-    """Whether a message has images, or parts that aren't text."""
-    return _is_list(messages) and any(
-        each.get("images") or any(part.get("type") not in ("text", "refusal") for part in _parts(each))
-        for each in messages
-        if isinstance(each, Mapping)
-    )
-
-
-def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of a content that is a list, those that are mappings."""
-    content = message.get("content")
-    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-
-
-def _tools(tools: Any) -> Any:
-    """Declarations of rLLM's ``Tool`` objects, which have them as ``json``, among dicts.
-
-    Tools that aren't functions (OpenAI's ``web_search``) are run by a server, not by a model that is trained: they are left
-    out, as rLLM's engines leave them out, and said once.
-    """
-    if not _is_list(tools):
-        return tools
-    out = []
-    for tool in tools:
-        tool = tool if isinstance(tool, Mapping) else getattr(tool, "json", tool)
-        kind = tool.get("type", "function") if isinstance(tool, Mapping) and "function" not in tool else "function"
-        if kind != "function":
-            warn_once(f"a tool of type {kind!r} isn't a function and isn't declared to the model")
-            continue
-        out.append(tool)
-    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from .. import resolver
@@ -36,3 +37,23 @@ def resolved_as_wished(
             name = next((each for each, wish in wishes.items() if option in wish), list(wishes)[-1])
             del wishes[name]
             logger.info("%r has no mode for %s, which changes nothing: %s", model, name, str(error).splitlines()[0])
+
+
+def with_effort(resolved: ResolvedRenderer, effort: str) -> ResolvedRenderer:
+    """The same renderer at another ``reasoning_effort``, as a pin of it; the same object where it has that, or none at all."""
+    record = resolved.resolution
+    options = dict(record.options)
+    given = dict(options.pop("chat_template_kwargs", None) or {})
+    if given.pop("reasoning_effort", "medium") == effort:
+        return resolved
+    if effort != "medium":
+        given["reasoning_effort"] = effort
+    pin = replace(record, options={**options, "chat_template_kwargs": given} if given else options, written="")
+    try:
+        # compared with the chat template once, when it was resolved
+        shows = resolved.query.image_processor
+        return resolver.resolve(record.model, resolved.tokenizer, pin=pin, image_processor=shows, parity="off")
+    except OptionError as error:
+        said = str(error).splitlines()[0]
+        logger.info("%r has no mode for reasoning_effort=%r, which changes nothing: %s", record.model, effort, said)
+        return resolved

@@ -245,12 +245,40 @@ def test_images_reach_a_renderer_of_images_before_the_text(no_plugins, install, 
     assert renderer.parse_completion([*toy.encode("a cat"), toy.END], chunks).content == "a cat"
 
 
+def test_reasoning_effort_of_a_call(no_plugins, install, tokenizer):
+    """A prompt of another effort comes from the same renderer at that effort; a model that has none keeps its prompt."""
+    values = {"priority": 50, "bridge": True, "names": ["own"], "models": ["me/own"], "spellings": []}
+    source = PLUGIN.format(name="own", **values).replace('{"thinking"}', '{"chat_template_kwargs"}')
+    source = source.replace(
+        "        return ToyRenderer(query.tokenizer)",
+        """        effort = (query.chat_template_kwargs or {}).get("reasoning_effort", "medium")
+        class Trying(ToyRenderer):
+            def render(self, messages, **options):
+                return ToyRenderer.render(self, [{"role": "system", "content": effort}, *messages], **options)
+        return Trying(query.tokenizer)""",
+    )
+    install("rllm-renderer-own", source=source)
+    asked = [{"role": "user", "content": "hi"}]
+    for own in (None, "high"):
+        renderer = rllm.resolve("me/own", tokenizer, reasoning_effort=own, parity="off").renderer
+        for effort in (None, "low", "medium", "high", "low"):
+            wanted = toy.encode(effort or own or "medium")
+            assert renderer.token_input(asked, reasoning_effort=effort)[2 : 2 + len(wanted)] == wanted
+
+
 def test_tools_as_rllms_objects(renderer):
     declared = {"type": "function", "function": {"name": "look"}}
     tool = types.SimpleNamespace(json=declared)
     message = [{"role": "user", "content": "hi"}]
     assert renderer.render_ids(message, tools=[tool]) == renderer.render_ids(message, tools=[declared])
     assert renderer.render_ids(message, tools=[]) == renderer.render_ids(message)
+
+
+def test_reasoning_effort_of_a_model_without_one_changes_nothing(renderer, caplog):
+    asked = [{"role": "user", "content": "hi"}]
+    with caplog.at_level("INFO", "rllm_renderer"):
+        assert renderer.token_input(asked, reasoning_effort="high") == renderer.token_input(asked)
+    assert "no mode for reasoning_effort='high'" in caplog.text
 
 
 def test_declines_have_reasons(renderer):
