@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TokenizerError
+from ..locking import lock_of
 
 
 def lacking(tokenizer: Any, error: BaseException, renderer: str) -> TokenizerError | None:
@@ -45,7 +46,8 @@ class Packed:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind = type(self.tokenizer)
-        return _unpacked, (f"{kind.__module__}.{kind.__qualname__}", pickle.dumps(self.tokenizer))
+        with lock_of(self.tokenizer):  # another thread may be rendering with it
+            return _unpacked, (f"{kind.__module__}.{kind.__qualname__}", pickle.dumps(self.tokenizer))
 
 
 def packed(tokenizer: Any) -> Any:

@@ -3,6 +3,7 @@
 from ..types import ParsedResponse, RenderedTokens, Renderer
 from .answers import follows_completion
 from .parser import ChatParser
+from .pool import RendererPool
 from .refusals import http_status, openai_error
 from .renderer import EngineOutput, RllmRenderer
 from .spellings import (
@@ -23,6 +24,7 @@ __all__ = [
     "ParsedResponse",
     "RenderedTokens",
     "Renderer",
+    "RendererPool",
     "RendererResolution",
     "RllmRenderer",
     "build_renderer",

@@ -82,7 +82,7 @@ class RllmRenderer:
         """The same renderer over its own copy of the tokenizer, for a gateway in the process of an engine.
 
         One thread at a time uses a tokenizer. A long prompt that the engine renders holds it for a second; bridges by a copy
-        don't wait for that.
+        don't wait for that. See ``RendererPool`` for one copy a thread.
         """
         return RllmRenderer(pickle.loads(pickle.dumps(self.resolved)))
 
