@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RenderError
+from ..training.weights import split_weights
 from ..types import Message
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class ChatParser:
 
         Raises:
             RenderError: The tokenizer makes other ids of the text; the fix is ``token_input``.
+            UnreachableTurnError: The format leaves out reasoning of the turn, or the model can't say it behind its opener.
             RendererError: As ``render``.
         """
         if is_first_msg:
@@ -75,21 +77,15 @@ class ChatParser:
         return self._renderer.parse_completion(completion_ids)._asdict()
 
     def _turn(self, messages: Sequence[Message]) -> str:
-        """An assistant turn up to its stop, as the model says it behind a question."""
+        """An assistant turn with its stop, as the model says it behind a question: what is trained of it."""
         if len(messages) != 1 or messages[0].get("role") != "assistant":
             raise RenderError(
                 "only an assistant turn can be rendered without what comes before it",
                 fix="render the whole conversation, with is_first_msg=True",
             )
-        prompt = self._renderer.render_ids(_QUESTION, add_generation_prompt=True)
-        history = self._renderer.render_ids([*_QUESTION, messages[0]])
-        if history[: len(prompt)] != prompt:
-            raise RenderError(
-                f"{self._renderer!r} writes this turn in another way than a model can say it",
-                fix="give it the reasoning that the format shows, as reasoning_content",
-            )
-        turn, stops = history[len(prompt) :], set(self._renderer.get_stop_token_ids())
-        return self._text(turn[: next((at + 1 for at, token in enumerate(turn) if token in stops), len(turn))])
+        bare, _ = split_weights(messages)
+        (example,) = self._renderer.supervised([*_QUESTION, *bare])
+        return self._text([token for token, weight in zip(example.token_ids, example.weights, strict=True) if weight])
 
     def _text(self, ids: Sequence[int]) -> str:
         text = str(self.tokenizer.decode(list(ids), skip_special_tokens=False))

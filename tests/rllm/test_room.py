@@ -15,6 +15,7 @@ from rllm_renderer_core import (
     NoBackendError,
     RenderError,
     ToolError,
+    UnreachableTurnError,
     UnsupportedContentError,
     rllm,
 )
@@ -50,6 +51,32 @@ def test_texts_are_the_renderers_ids(renderer):
     assert parser.parse([answer]) == parser.generation_prompt + "Two.<|im_end|>"
     with pytest.raises(RenderError, match="whole conversation"):
         parser.parse(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("model", "with_reasoning", "without"),
+    [
+        ("Qwen/Qwen3.5-9B", "Two and two.\n</think>\n\n4<|im_end|>", "\n</think>\n\n4<|im_end|>"),
+        ("moonshotai/Kimi-K2.6", None, "</think>4<|im_end|>"),
+    ],
+)
+def test_a_turn_alone_is_what_the_model_says(model, with_reasoning, without):
+    """As distillation asks for it. Kimi's template leaves out the reasoning of an answer that ends a conversation."""
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    parser = rllm.get_renderer(model, real_tokenizers.load(model), parity="off").chat_parser
+
+    def turn(**message):
+        said = [{"role": "assistant", "content": "4", "tool_calls": [], **message}]
+        text = parser.parse(said, is_first_msg=False, add_generation_prompt=False, tools=[], accumulate_reasoning=True)
+        return text.removeprefix(parser.generation_prompt)
+
+    assert turn(reasoning="") == turn(trainable=False) == without
+    if with_reasoning is None:
+        with pytest.raises(UnreachableTurnError, match="leaves out its reasoning"):
+            turn(reasoning="Two and two.")
+    else:
+        assert turn(reasoning="Two and two.") == with_reasoning
 
 
 def test_a_text_that_isnt_the_ids_is_refused(renderer):
