@@ -21,9 +21,7 @@ from .parsing.calls import Attempt, Declined
 from .parsing.id_text import IdText
 from .parsing.learning import Learned, learn
 from .parsing.literals import core, until_stop
-
-PROMPT_IDS = 4096
-"""How many of the prompt's last ids are looked at for an open reasoning."""
+from .parsing.prompt_end import ends_inside_reasoning, last_turn
 
 
 class LearnedParser:
@@ -182,7 +180,7 @@ class LearnedParser:
             return self._as_text(ids, token_ids)
         form = learned.format
         text = ids.show(token_ids)
-        opened = form.prompt_opens if prompt_ids is None else form.opened_by(_end(ids, prompt_ids[-PROMPT_IDS:], form.opener))
+        opened = form.prompt_opens if prompt_ids is None else ends_inside_reasoning(form, ids, prompt_ids)
         turn = form.parse(text, opened, tools, ids.special_in(text))
         return ParsedResponse(
             content=ids.plain(turn.content),
@@ -191,6 +189,11 @@ class LearnedParser:
             termination=turn.termination,
             reasoning_complete=turn.reasoning_complete,
         )
+
+    def last_turn(self, prompt_ids: Sequence[int]) -> Sequence[int]:
+        """The ids of a prompt from the opener of its last assistant's turn on; all where it has none."""
+        learned = self._learned
+        return prompt_ids if learned is None else last_turn(learned.format, self._ids.fork(), prompt_ids)
 
     def _as_text(self, ids: IdText, token_ids: Sequence[int]) -> ParsedResponse:
         stops = frozenset(code for token in self._stop_ids if (code := ids.code(token)) is not None)
@@ -210,15 +213,6 @@ class LearnedParser:
                 return learn(self._render, self._ids, self._stop_ids)
         except Declined as declined:
             return str(declined)
-
-
-def _end(ids: IdText, prompt_ids: Sequence[int], opener: str) -> str:
-    """The text of a prompt from the last opener of a turn on; all of it where there is none."""
-    first = ids.id_of(opener[0]) if opener else None
-    for at in range(len(prompt_ids) - 1, -1, -1):
-        if prompt_ids[at] == first and (text := ids.show(prompt_ids[at:])).startswith(opener):
-            return text
-    return ids.show(prompt_ids)
 
 
 def _tool_call(ids: IdText, attempt: Attempt) -> ToolCall:

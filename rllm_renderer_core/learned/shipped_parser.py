@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ..types import ParsedResponse, Termination, ToolCall
-from .parser import PROMPT_IDS, LearnedParser
+from .parser import LearnedParser
 from .parsing.calls import Declined
 from .response_template import engine, reasoning_of
 
@@ -45,7 +45,7 @@ class ShippedParser:
         """Sampled ids, parsed; see ``Renderer``."""
         read = None
         if token_ids and token_ids[-1] in self._learned.stop_ids and self._learned.stop_ids.isdisjoint(token_ids[:-1]):
-            read = self._read(token_ids, tools, self._opener if prompt_ids is None else prompt_ids[-PROMPT_IDS:])
+            read = self._read(token_ids, tools, self._opener if prompt_ids is None else self._learned.last_turn(prompt_ids))
         return read or self._learned.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
     def _read(self, ids: Sequence[int], tools: Sequence[Any] | None, prompt: Sequence[int]) -> ParsedResponse | None:

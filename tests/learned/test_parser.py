@@ -89,6 +89,24 @@ def test_a_prompt_that_ends_inside_a_begun_reasoning_goes_on_with_it():
     assert (out.content, out.reasoning_content.strip()) == ("four", "it is four.")
 
 
+@pytest.mark.parametrize(
+    ("prompt", "inside"),
+    [
+        pytest.param("<|im_start|>assistant\n<think>\nOkay, so", True, id="no turn before"),
+        pytest.param("<|im_start|>user\nping<|endoftext|>\n<|im_start|>assistant\n<think>\nOkay", True, id="another close"),
+        pytest.param("<think>\nOkay, so", True, id="no opener of a turn"),
+        pytest.param("<|im_start|>assistant\n<think>\nOkay" + ", so" * 5000, True, id="a long one"),
+        pytest.param("<|im_start|>assistant\n<think>\nOkay" + ", so" * 5000 + "</think>", False, id="a long one, closed"),
+        pytest.param("<|im_start|>user\nwhat is <think>?<|im_end|>\n<|im_start|>assistant\n", False, id="a user's text"),
+        pytest.param("<|im_start|>user\nwhat is <think>?<|im_end|>\nassistant: ", False, id="a user's text, no opener"),
+    ],
+)
+def test_where_a_prompt_ends_inside_reasoning(prompt, inside):
+    out = parsed(QWEN, "it is four.<|im_end|>", prompt)
+    assert (out.reasoning_content, out.content) == (("it is four.", "") if inside else (None, "it is four."))
+    assert out.reasoning_complete is not inside
+
+
 def test_case_10_a_call_sketched_in_reasoning_stays_there():
     out = parsed(QWEN, f"<think>\nSay {CALL}?\n</think>\n\n{CALL}<|im_end|>")
     assert [call.name for call in out.runnable] == ["look"] and len(out.tool_calls) == 1

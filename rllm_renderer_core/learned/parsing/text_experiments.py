@@ -50,7 +50,8 @@ class TextExperiments:
             raise Declined("an assistant's text is refused or dropped")
         at = shown.index(CONTENT, self.probes.low(shown))
         plain = TurnFormat(self.stops, content_close=self._content_close(shown[at + len(CONTENT) :]))
-        plain = replace(plain, stops=self.stops, opener=self._opener())
+        opener = self._opener()
+        plain = replace(plain, stops=self.stops, opener=opener, begins=self._begins(opener))
         found = plain
         for key in REASONING_KEYS:
             self.probes.use(reasoning=key)
@@ -95,6 +96,14 @@ class TextExperiments:
             shared = common_end([mine, self.probes.prompt]) if accepted else ""
         found = CONTROL.search(shared)
         return "" if found is None else shared[found.start() :]
+
+    def _begins(self, opener: str) -> str:
+        """Of that, what a render without the opener doesn't end with, from its first control id on: a turn may come first, or
+        behind one that is closed in another way."""
+        history = self.probes.shown() or ""
+        mine = self.probes.prompt[len(history) :] if self.probes.prompt.startswith(history) else ""
+        found = CONTROL.search(mine if opener.endswith(mine) else opener)
+        return opener if found is None else found.string[found.start() :]
 
     def _reasoning(self, plain: TurnFormat) -> TurnFormat | None:
         """The format, if the current key shows reasoning before content and calls."""
@@ -180,8 +189,8 @@ class TextExperiments:
         )
 
     def _without_reasoning_in_opener(self, trial: TurnFormat) -> TurnFormat:
-        before, found, _ = trial.opener.partition(core(trial.reasoning_open))
-        trial = replace(trial, opener=before if found else trial.opener)
+        opener, begins = (text.partition(core(trial.reasoning_open))[0] for text in (trial.opener, trial.begins))
+        trial = replace(trial, opener=opener, begins=begins or opener)
         return replace(trial, prompt_opens=trial.prompt_opens or trial.opened_by(self.probes.prompt))
 
 

@@ -37,7 +37,8 @@ class TurnFormat:
 
     Attributes:
         stops: The characters of stops.
-        opener: What the generation prompt ends with, from the turn's first control id on.
+        opener: What the generation prompt always ends with, from its first control id on, which may close the turn before.
+        begins: Of that, what is the assistant's turn alone.
         reasoning_open, reasoning_close: Around reasoning; empty where none is shown.
         prompt_opens: Whether the generation prompt opens the reasoning.
         content_opens: Literals that may open content; the first that stands there is left out.
@@ -48,6 +49,7 @@ class TurnFormat:
 
     stops: frozenset[str]
     opener: str = ""
+    begins: str = ""
     reasoning_open: str = ""
     reasoning_close: str = ""
     prompt_opens: bool = False
@@ -68,11 +70,15 @@ class TurnFormat:
         opener = core(self.reasoning_open)
         if not core(self.reasoning_close) or not opener:
             return False
-        if self.opener and self.opener in prompt:
-            prompt = prompt[prompt.rindex(self.opener) :]
-            found = prompt.rfind(opener)
-            return found >= 0 and self._reasoning_close.search(prompt, found + len(opener)) is None
-        return prompt.rstrip().endswith(opener)
+        turn = prompt.rfind(self.begins) if self.begins else -1
+        found = prompt.rfind(opener, max(turn, 0))
+        if found < 0 or self._reasoning_close.search(prompt, found + len(opener)) is not None:
+            return False
+        return turn >= 0 or self.stops.isdisjoint(prompt[found:])
+
+    def closes_reasoning(self, text: str) -> bool:
+        """Whether a text starts with what closes reasoning."""
+        return self._reasoning_close.match(text) is not None
 
     def parse(self, text: str, opened: bool, tools: Sequence[Any] | None, special: Set[str] = frozenset()) -> Turn:
         """A completion, parsed.
