@@ -15,10 +15,10 @@ The normal form of a tool is OpenAI's wrapper ``{"type": "function", "function":
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import MessageError, ToolError, UnsupportedContentError
+from ..errors import MessageError, RendererError, ToolError, UnsupportedContentError
 from ..types import ToolSpec
 from .schemas import without_nulls
 
@@ -33,13 +33,19 @@ def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
-    return [_message(index, message) for index, message in enumerate(messages)]
+    return _each(messages, _message, MessageError)
 
 
-def normalize_tools(tools: Iterable[Any] | None) -> list[dict[str, Any]] | None:
+def normalize_tools(
+    tools: Iterable[Any] | None, unusable: Callable[[RendererError], None] | None = None
+) -> list[dict[str, Any]] | None:
     """OpenAI wrappers from wrappers, bare function dicts or ``ToolSpec``; no key is dropped, added or moved.
 
     But properties that are null: a columnar file adds them, and they are no schemas (``without_nulls``).
+
+    Args:
+        tools: Declarations.
+        unusable: Called with the error of each that can't be used, which is left out, instead of raising it.
 
     Returns:
         ``None`` for ``None`` and for an empty list: a template treats both alike.
@@ -51,7 +57,36 @@ def normalize_tools(tools: Iterable[Any] | None) -> list[dict[str, Any]] | None:
         return None
     if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
         raise ToolError(f"tools must be a list of declarations, not {type(tools).__name__}")
-    return [_tool(index, tool) for index, tool in enumerate(tools)] or None
+    return _each(tools, _tool, ToolError, unusable) or None
+
+
+def _each(
+    values: Iterable[Any],
+    normal: Callable[[int, Any], dict[str, Any]],
+    kind: type[MessageError] | type[ToolError],
+    unusable: Callable[[RendererError], None] | None = None,
+) -> list[dict[str, Any]]:
+    """The normal forms. What the caller's objects raise while they are read is an error of that kind."""
+    what = "message" if kind is MessageError else "tool"
+    try:
+        values = list(values)
+    except Exception as error:
+        raise kind(f"{what}s can't be read: {type(error).__name__}: {error}", fix="pass a list") from error
+    out: list[dict[str, Any]] = []
+    for index, value in enumerate(values):
+        fault: RendererError
+        try:
+            out.append(normal(index, value))
+            continue
+        except RendererError as error:
+            fault = error
+        except Exception as error:
+            fault = kind(f"{what} {index} can't be read: {type(error).__name__}: {error}", fix="pass a dict", index=index)
+            fault.__cause__ = error
+        if unusable is None:
+            raise fault
+        unusable(fault)
+    return out
 
 
 def has_media(message: Mapping[str, Any]) -> bool:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ..errors import ToolError
 from ..types import ParsedResponse, Renderer, Termination, ToolCallStatus
 from .checking import ParseCheck, changed, judged
+from .declarations import Declarations, Declared
 from .markers import without_guards
-from .messages import normalize_tools
 from .returned import checked_parsed
 from .rewriting import QUESTION
 
@@ -30,9 +29,6 @@ BROKEN = frozenset(
 """Statuses of calls that don't have the format's form, whatever the tools are."""
 GENERATED_ID = "call_"
 """How the ids start that calls of a format without ids get."""
-
-Declared = list[dict[str, Any]] | None
-"""Declarations in normal form, ``None`` where none are known."""
 
 
 class ParseGuard:
@@ -58,12 +54,13 @@ class ParseGuard:
         marked: Callable[[], Renderer] | None = None,
     ) -> None:
         self._upstream, self._name, self._lock, self._check = upstream, name, lock, check
+        self._declarations = Declarations(name)
         self.more_stops = more_stops
         self._make_marked = marked
 
     def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
-        declared = _declared(tools)
+        declared = self._declarations.usable(tools)
         if not self.more_stops.isdisjoint(ids):
             return self._ended(ids, declared, prompt_ids)
         return self._parsed(ids, declared, prompt_ids)
@@ -113,7 +110,7 @@ class ParseGuard:
         The cost of a check is left out where the parse only helps a bridge, which acts on no argument. Where the backend gives
         up on a call, or leaves control tokens in the content, its second parser is asked.
         """
-        return self._native(ids, _declared(tools), prompt_ids)
+        return self._native(ids, self._declarations.usable(tools), prompt_ids)
 
     def _native(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         out = self._read(self._upstream, ids, tools, prompt_ids)
@@ -180,14 +177,6 @@ class ParseGuard:
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         text = "" if self._check is None else self._check.text(ids)
         return ParsedResponse(text, termination=Termination.MALFORMED, lossless=False, loss=why)
-
-
-def _declared(tools: Sequence[Any] | None) -> Declared:
-    """Declarations in normal form; none where they aren't declarations: a parse never raises."""
-    try:
-        return normalize_tools(tools)
-    except ToolError:
-        return None
 
 
 def _better(one: ParsedResponse, other: ParsedResponse) -> ParsedResponse:
