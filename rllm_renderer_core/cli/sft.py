@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from itertools import islice
@@ -45,7 +44,7 @@ def command(
     shard_rows: int,
     shown: int | None,
 ) -> None:
-    """Turn DATA, a JSONL or Parquet file or a folder of datasets, into training sequences.
+    """Turn DATA, a JSONL, JSON or Parquet file or a folder of datasets, into training sequences.
 
     Rows have "messages" and, if there are any, "tools"; or ShareGPT's "conversations". Each assistant turn is trained behind
     the very prompt that serving renders for it. The folder gets part-*.parquet, rejected.jsonl with the reason for each row
@@ -88,17 +87,17 @@ def command(
 def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted: dict[str, Any]) -> None:
     """The sequences of the first rows: what is trained in colour, what is context dim."""
     from ..errors import RendererError
-    from ..training.bulk import is_columnar, read_rows
-    from ..training.rows import conversation_of
-    from ..training.supervised import supervised
+    from ..training.inputs import is_columnar, read_rows
+    from ..training.mapper import NOTHING, examples_of
 
-    for number, text in enumerate(islice(read_rows(data), count)):
+    for number, row in enumerate(islice(read_rows(data), count)):
         try:
-            messages, tools = conversation_of(json.loads(text), columnar=is_columnar(data))
-            examples = supervised(renderer, messages, tools=tools, **wanted)
-        except (RendererError, ValueError) as error:
+            examples = examples_of(renderer, row.value(), wanted, columnar=is_columnar(data))
+        except RendererError as error:
             show(Text(f"row {number}: rejected: {str(error).splitlines()[0]}", "bold red"))
             continue
+        if not examples and not examples.skipped:
+            show(Text(f"row {number}: rejected: {NOTHING}", "bold red"))
         for skipped in examples.skipped:
             show(Text(f"row {number}: left out: {skipped.reason}", "yellow"))
         for at, example in enumerate(examples):

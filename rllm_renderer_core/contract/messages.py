@@ -120,7 +120,7 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
 def _message(index: int, message: Any) -> dict[str, Any]:
     if type(message) is dict and len(message) == 2:  # most messages, of which nothing but this has to be looked at
         role, content = message.get("role"), message.get("content")
-        if type(role) is str and role and type(content) is str and content.isascii():
+        if type(role) is str and role and role.isascii() and type(content) is str and content.isascii():
             return {"role": role, "content": content}
     source = _as_mapping(message)
     if source is None:
@@ -128,6 +128,7 @@ def _message(index: int, message: Any) -> dict[str, Any]:
     role = source.get("role")
     if not isinstance(role, str) or not role:
         raise MessageError(f"message {index} has no role", fix='give it one, such as "user"', index=index)
+    _refuse_surrogates(role, index, f"message {index}: its role")
     content, thinking = _content(index, role, source.get("content"))
     out: dict[str, Any] = {"role": role, "content": content}
     reasoning = source.get("reasoning_content")

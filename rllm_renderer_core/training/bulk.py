@@ -11,13 +11,16 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from ..errors import OptionError
+from ..errors import MessageError
+from .inputs import Row, is_columnar, read_rows
 from .mapper import SupervisedMapper
+from .plan import plan_of, replace_whole, same_plan
 
 _TYPES = {
     "row": "int64",
@@ -32,63 +35,27 @@ _TYPES = {
 
 
 class JsonRows:
-    """A mapper whose batches have each row as JSON text in the column ``json``, and its number in ``row``."""
+    """A mapper whose batches have a row's number in ``row``, and the row in ``text`` and ``fault``, as ``Row`` has it."""
 
     def __init__(self, mapper: SupervisedMapper, *, columnar: bool) -> None:
-        self._mapper, self._columnar = mapper, columnar
+        self._mapper, self._columnar, self._process = mapper, columnar, os.getpid()
 
     def __call__(self, batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        if os.getpid() != self._process:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's, which ends its workers
         out: dict[str, list[Any]] = {name: [] for name in SupervisedMapper.COLUMNS}
-        for number, text in zip(batch["row"], batch["json"], strict=True):
-            for record in self._records(number, text):
+        for number, *row in zip(batch["row"], batch["text"], batch["fault"], strict=True):
+            for record in self._records(number, Row(*row)):
                 for name in SupervisedMapper.COLUMNS:
                     out[name].append(record[name])
         return out
 
-    def _records(self, number: int, text: str) -> list[dict[str, Any]]:
+    def _records(self, number: int, row: Row) -> list[dict[str, Any]]:
         try:
-            row = json.loads(text)
-        except ValueError as error:
-            return self._mapper.failed(number, f"the row isn't JSON: {error}")
-        if not isinstance(row, Mapping):
-            return self._mapper.failed(number, f"the row is a {type(row).__name__}, not an object")
-        return self._mapper.records(row, number, columnar=self._columnar)
-
-
-def is_columnar(source: pathlib.Path) -> bool:
-    """Whether the rows come from columns, where a mapping has the keys of all rows, as nulls."""
-    return source.is_dir() or source.suffix == ".parquet"
-
-
-def read_rows(source: pathlib.Path) -> Iterator[str]:
-    """The rows of a JSONL or Parquet file, or of a folder that ``datasets`` saved, each as JSON text.
-
-    Raises:
-        OptionError: None of these.
-    """
-    if source.is_dir():
-        from datasets import load_from_disk
-
-        for row in load_from_disk(str(source)):
-            yield json.dumps(row, ensure_ascii=False)
-    elif source.suffix == ".parquet":
-        import pyarrow.parquet
-
-        with pyarrow.parquet.ParquetFile(source) as file:
-            for batch in file.iter_batches(batch_size=256):
-                for row in batch.to_pylist():
-                    yield json.dumps(row, ensure_ascii=False)
-    elif source.suffix in (".jsonl", ".json", ".ndjson"):
-        with source.open(encoding="utf-8") as lines:
-            for line in lines:
-                if line.strip():
-                    yield line
-    else:
-        raise OptionError(
-            f"{source.name} is neither a JSONL or Parquet file nor a folder of datasets",
-            fix="name it .jsonl or .parquet, or save it with datasets' save_to_disk",
-            option="DATA",
-        )
+            value = row.value()
+        except MessageError as error:
+            return self._mapper.failed(number, str(error))
+        return self._mapper.records(value, number, columnar=self._columnar)
 
 
 def build(
@@ -114,32 +81,21 @@ def build(
         OptionError: The folder holds another run.
     """
     output.mkdir(parents=True, exist_ok=True)
-    plan = {
-        "schema": 1,
-        "source": source.name,
-        "source_digest": _digest_of(source),
-        "model": mapper.model,
-        "resolution": None if mapper.pin is None else dict(mapper.pin),
-        "options": mapper.supervised_options,
-        "shard_rows": shard_rows,
-    }
-    plan = json.loads(json.dumps(plan, default=sorted))
-    _same_plan(output / "plan.json", plan)
-    if processes > 1:
-        _ = mapper.renderer  # before the workers are forked, which then have it, shard after shard
+    plan = plan_of(source, mapper, shard_rows)  # makes the renderer before the workers are forked, which then have it
+    same_plan(output / "plan.json", plan)
     rows = read_rows(source)
     number = shard = 0
-    while texts := list(islice(rows, shard_rows)):
+    while inputs := list(islice(rows, shard_rows)):
         part, rejected = output / f"part-{shard:05d}.parquet", output / f"rejected-{shard:05d}.jsonl"
         if not part.exists():
-            _write_shard(texts, number, mapper, processes, part, rejected, columnar=is_columnar(source))
-        number, shard = number + len(texts), shard + 1
+            _write_shard(inputs, number, mapper, processes, part, rejected, columnar=is_columnar(source))
+        number, shard = number + len(inputs), shard + 1
         tell(f"{number} rows")
     return _finish(output, plan, shard, number)
 
 
 def _write_shard(
-    texts: list[str],
+    inputs: list[Row],
     first: int,
     mapper: SupervisedMapper,
     processes: int,
@@ -151,14 +107,20 @@ def _write_shard(
     from datasets import Dataset, Features, Sequence, Value
 
     types = {name: Sequence(Value(kind[0])) if isinstance(kind, list) else Value(kind) for name, kind in _TYPES.items()}
-    rows = Dataset.from_dict({"row": list(range(first, first + len(texts))), "json": texts})
-    with _environment_kept():
+    rows = Dataset.from_dict(
+        {
+            "row": list(range(first, first + len(inputs))),
+            "text": [row.text for row in inputs],
+            "fault": [row.fault for row in inputs],
+        }
+    )
+    with _environment_kept(), _interrupt_kept():
         done = rows.map(
             JsonRows(mapper, columnar=columnar),
             batched=True,
             batch_size=64,
-            num_proc=processes if processes > 1 and len(texts) > 1 else None,
-            remove_columns=["json"],
+            num_proc=processes if processes > 1 and len(inputs) > 1 else None,
+            remove_columns=["text", "fault"],
             features=Features(types),
             keep_in_memory=True,
             load_from_cache_file=False,
@@ -170,12 +132,12 @@ def _write_shard(
 
     failed = pyarrow.compute.not_equal(table["error"], "")
     lines = [
-        json.dumps({"row": row["row"], "reason": row["error"], "data": texts[row["row"] - first].strip()}, ensure_ascii=False)
+        json.dumps({"row": row["row"], "reason": row["error"], "data": inputs[row["row"] - first].text}, ensure_ascii=False)
         for row in table.filter(failed).select(["row", "error"]).to_pylist()
     ]
-    _replace(rejected, lambda file: file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8"))
+    replace_whole(rejected, lambda file: file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8"))
     kept = table.filter(pyarrow.compute.invert(failed)).drop_columns(["error"])
-    _replace(part, lambda file: pyarrow.parquet.write_table(kept, file))
+    replace_whole(part, lambda file: pyarrow.parquet.write_table(kept, file))
 
 
 @contextmanager
@@ -192,17 +154,32 @@ def _environment_kept() -> Iterator[None]:
             os.environ["TOKENIZERS_PARALLELISM"] = parallelism
 
 
+@contextmanager
+def _interrupt_kept() -> Iterator[None]:
+    """Ctrl-C is Ctrl-C, where ``datasets`` raises instead that its workers don't answer any more."""
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            cause = cause.__context__
+        raise
+
+
 def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int) -> dict[str, Any]:
     import pyarrow.compute
     import pyarrow.parquet
 
     digest = hashlib.sha256()
     counts = {"rows": rows, "rejected": 0, "sequences": 0, "ids": 0, "trained_ids": 0, "rows_with_skipped_turns": 0}
-    with open(output / "rejected.jsonl.part", "w", encoding="utf-8") as out:
+    with open(output / "rejected.jsonl.part", "wb") as out:
         for shard in range(shards):
-            for line in (output / f"rejected-{shard:05d}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True):
-                out.write(line)
-                counts["rejected"] += 1
+            with open(output / f"rejected-{shard:05d}.jsonl", "rb") as lines:
+                for line in lines:
+                    out.write(line)
+                    counts["rejected"] += 1
             with pyarrow.parquet.ParquetFile(output / f"part-{shard:05d}.parquet") as file:
                 for batch in file.iter_batches(batch_size=256):
                     counts["sequences"] += batch.num_rows
@@ -219,41 +196,5 @@ def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int) 
         "digest": digest.hexdigest(),
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False)
-    _replace(output / "manifest.json", lambda file: file.write_text(text, encoding="utf-8"))
+    replace_whole(output / "manifest.json", lambda file: file.write_text(text, encoding="utf-8"))
     return manifest
-
-
-def _same_plan(file: pathlib.Path, plan: dict[str, Any]) -> None:
-    if not file.exists():
-        if any(file.parent.glob("part-*")):
-            raise OptionError(f"{file.parent} holds parts of an unknown run", fix="take a new --output", option="output")
-        _replace(file, lambda part: part.write_text(json.dumps(plan), encoding="utf-8"))
-        return
-    known = json.loads(file.read_text(encoding="utf-8"))
-    odd = sorted(key for key in {*known, *plan} if known.get(key) != plan.get(key))
-    if odd:
-        raise OptionError(
-            f"{file.parent} holds a run that differs in {', '.join(odd)}",
-            fix="take a new --output, or the same input",
-            option="output",
-        )
-
-
-def _replace(file: pathlib.Path, write: Callable[[pathlib.Path], Any]) -> None:
-    """Write under another name, reach the disk, rename: the file is whole or not there."""
-    part = file.with_name(file.name + ".part")
-    write(part)
-    with open(part, "rb+") as written:
-        os.fsync(written.fileno())
-    os.replace(part, file)
-
-
-def _digest_of(source: pathlib.Path) -> str:
-    digest = hashlib.sha256()
-    files = sorted(each for each in source.rglob("*") if each.is_file()) if source.is_dir() else [source]
-    for each in files:
-        digest.update(each.name.encode())
-        with each.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()

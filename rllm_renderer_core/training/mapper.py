@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import RendererError
+from ..errors import MessageError, RendererError
+from .example import SupervisedExamples
 from .rows import conversation_of
 from .supervised import supervised
+
+NOTHING = "nothing in this row is to be trained"
 
 
 class SupervisedMapper:
@@ -46,16 +49,20 @@ class SupervisedMapper:
         return {**vars(self), "_renderer": None}
 
     def __call__(self, batch: Any) -> dict[str, list[Any]]:
-        """A batch of columns, or a ``pyarrow.Table``, to columns; ``row`` numbers the input where the batch has it."""
+        """A batch of columns, or a ``pyarrow.Table``, to columns; a column ``row`` of integers numbers the input,
+        else a row's number is its place in the batch."""
         out: dict[str, list[Any]] = {name: [] for name in self.COLUMNS}
         for at, row in enumerate(_rows(batch)):
-            for record in self.records(row, int(row.get("row", at))):
+            own = row.get("row")
+            number = own if isinstance(own, int) and not isinstance(own, bool) else at
+            for record in self.records(row, number):
                 for name in self.COLUMNS:
                     out[name].append(record[name])
         return out
 
     def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
-        """What a row gives that can't be used."""
+        """What a row gives that can't be used. Half a surrogate pair is no text to Arrow: it is written as its escape."""
+        error, skipped = (text.encode(errors="backslashreplace").decode() for text in (error, skipped))
         empty: dict[str, Any] = {"input_ids": [], "weights": [], "assistant_masks": [], "trained": [], "reason": ""}
         return [{"row": number, **empty, "skipped": skipped, "error": error}]
 
@@ -81,13 +88,12 @@ class SupervisedMapper:
         """The output rows of one input row; ``columnar`` as in ``conversation_of``."""
         renderer = self.renderer  # what can't be resolved here isn't the row's fault
         try:
-            messages, tools = conversation_of(row, columnar=columnar)
-            examples = supervised(renderer, messages, tools=tools, **self.supervised_options)
+            examples = examples_of(renderer, row, self.supervised_options, columnar=columnar)
         except RendererError as error:
             return self.failed(number, str(error))
         skipped = "; ".join(each.reason for each in examples.skipped)
         if not examples:
-            return self.failed(number, skipped or "nothing in this row is to be trained", skipped)
+            return self.failed(number, skipped or NOTHING, skipped)
         if any(each.multi_modal_data is not None for each in examples):
             return self.failed(number, "the row has media, which don't go into a table of ids")
         return [
@@ -109,11 +115,38 @@ _last: dict[str, Any] = {}
 """What this process resolved last, and from what: mappers are pickled anew for each shard, without their renderer."""
 
 
+def examples_of(
+    renderer: Any, row: Mapping[str, Any], options: Mapping[str, Any], *, columnar: bool = True
+) -> SupervisedExamples:
+    """The sequences of a row, by these options of ``supervised``.
+
+    Raises:
+        RendererError: The row can't be used.
+    """
+    try:
+        messages, tools = conversation_of(row, columnar=columnar)
+        return supervised(renderer, messages, tools=tools, **options)
+    except RecursionError:
+        raise MessageError("the row is nested too deeply") from None
+
+
 def _rows(batch: Any) -> Sequence[Mapping[str, Any]]:
     to_list = getattr(batch, "to_pylist", None)
     if callable(to_list):
         rows: list[dict[str, Any]] = to_list()
         return rows
     names = list(batch)
-    columns = [getattr(batch[name], "tolist", lambda values=batch[name]: values)() for name in names]
+    columns = [_plain(batch[name]) for name in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """Lists and Python's own values for the arrays of numpy and pandas, however deep: Ray's batches have lists as arrays."""
+    to_list = getattr(value, "tolist", None)
+    if callable(to_list):
+        value = to_list()
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value

@@ -8,6 +8,11 @@ from typing import Any
 
 from ..contract.messages import normalize_tools
 from ..errors import MessageError, ToolError
+from .weights import WEIGHT_KEYS
+
+CONVERSATIONS = ("messages", "conversations")
+COLUMNS = (*CONVERSATIONS, "tools", "system")
+"""What of a row is read."""
 
 SHAREGPT_ROLES = {
     "system": "system",
@@ -31,15 +36,15 @@ def conversation_of(row: Mapping[str, Any], *, columnar: bool = True) -> tuple[l
     Raises:
         MessageError, ToolError: The row can't be read as a conversation.
     """
-    tools = _parsed(row.get("tools"))
+    tools = _parsed(row.get("tools"), "tools")
     if tools is not None and not isinstance(tools, list):
         raise ToolError(f"tools must be a list, not {type(tools).__name__}")
     if columnar and not isinstance(row.get("tools"), str):
         _refuse_nulls(normalize_tools(tools), "tools")  # what isn't a null property
-    messages = _parsed(row.get("messages"))
+    messages = _parsed(row.get("messages"), "messages")
     as_text = isinstance(row.get("messages"), str)
     if messages is None:
-        shared = _parsed(row.get("conversations"))
+        shared = _parsed(row.get("conversations"), "conversations")
         if shared is None:
             raise MessageError("the row has neither messages nor conversations")
         messages, as_text = _from_sharegpt(shared, row.get("system")), True  # its calls are JSON text in any case
@@ -47,19 +52,21 @@ def conversation_of(row: Mapping[str, Any], *, columnar: bool = True) -> tuple[l
         raise MessageError(f"messages must be a list, not {type(messages).__name__}")
     for index, message in enumerate(messages if columnar and not as_text else ()):
         if isinstance(message, Mapping):
-            for call in message.get("tool_calls") or ():
+            calls = message.get("tool_calls")
+            for call in calls if isinstance(calls, list) else ():  # what else it is, the messages' own check says
                 function = call.get("function") if isinstance(call, Mapping) else None
                 if isinstance(function, Mapping):
                     _refuse_nulls(function.get("arguments"), f"message {index}: arguments")
     return messages, tools or None
 
 
-def _parsed(value: Any) -> Any:
+def _parsed(value: Any, what: str) -> Any:
+    """The value of JSON text, where it is text; of blank text none."""
     if isinstance(value, str):
         try:
-            return json.loads(value)
-        except ValueError as error:
-            raise MessageError(f"a column isn't JSON: {error}") from None
+            return json.loads(value) if value.strip() else None
+        except (ValueError, RecursionError) as error:
+            raise MessageError(f"{what} is text, and not JSON: {error}") from None
     return value
 
 
@@ -89,12 +96,11 @@ def _from_sharegpt(turns: Any, system: Any) -> list[dict[str, Any]]:
             raise MessageError(f"conversations: turn {index} has no known from and text value", index=index)
         message: dict[str, Any] = {"role": role, "content": value}
         if turn["from"] == "function_call":
-            call = _parsed(value)
+            call = _parsed(value, f"conversations: turn {index}")
             if not isinstance(call, Mapping) or not call.get("name"):
                 raise MessageError(f"conversations: turn {index} is a function_call without a name", index=index)
             arguments = call.get("arguments", {})
             name = str(call["name"])
             message = {"role": role, "content": "", "tool_calls": [{"function": {"name": name, "arguments": arguments}}]}
-        weight = turn.get("weight")
-        messages.append(message if weight is None else {**message, "weight": weight})
+        messages.append({**message, **{key: turn[key] for key in WEIGHT_KEYS if turn.get(key) is not None}})
     return messages

@@ -155,12 +155,12 @@ class _Builder:
         example.token_ids.extend(completion)
         example.message_indices.extend([index] * len(completion))
         weight = self.weights.get(index, 0.0)
+        own = [weight] * len(completion)
         if weight and self._parts is not None:
             kept = part_weights(self._targets, self.messages, target, self.tools, self._parts)
-            example.weights.extend(weight if keep else 0.0 for keep in kept)
-        else:
-            example.weights.extend([weight] * len(completion))
-        if weight:
+            own = [weight if keep else 0.0 for keep in kept]
+        example.weights.extend(own)
+        if weight and any(own):
             example.trained.append(index)
         if any(has_media(message) for message in self.messages[:index]):
             example.multi_modal_data = target.media

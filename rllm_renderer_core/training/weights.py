@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,9 @@ from ..errors import MessageError, OptionError
 
 WEIGHT_KEYS = ("weight", "trainable", "loss_mask")
 """Keys of a message by which data sets say whether, or how much, it is trained (OpenAI's, tinker-cookbook's, and others')."""
+
+_LEAST, _MOST = 2.0**-126, 2.0**127 * (2 - 2.0**-23)
+"""The positive floats that trainers' float32 holds: beyond them are infinity and 0."""
 
 TRAIN = ("all", "last", "last_turn")
 
@@ -40,9 +42,11 @@ def _weight(index: int, message: Mapping[str, Any]) -> float | None:
         if value is None:
             continue
         number = isinstance(value, (bool, int, float))
-        if not number or not math.isfinite(value) or value < 0:
+        if not number or not (value == 0 or _LEAST <= value <= _MOST):
             raise MessageError(
-                f"message {index}: {key} must be 0, 1, a boolean or a finite float from 0 on, not {value!r}", index=index
+                f"message {index}: {key} must be 0, 1, a boolean or a finite float from 0 on, as float32 holds it, "
+                f"not {_short(value)}",
+                index=index,
             )
         found[key] = float(value)
     if len(set(found.values())) > 1:
@@ -56,6 +60,14 @@ def _weight(index: int, message: Mapping[str, Any]) -> float | None:
             index=index,
         )
     return weight
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def trained(messages: Sequence[Mapping[str, Any]], weights: Sequence[float | None], train: str) -> dict[int, float]:

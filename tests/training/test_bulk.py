@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from rllm_renderer_core import resolve, supervised
+from rllm_renderer_core import resolve, select_backend, supervised
 from rllm_renderer_core.contract.messages import normalize_tools
 from rllm_renderer_core.errors import MessageError, OptionError
+from rllm_renderer_core.training.mapper import SupervisedMapper
+from rllm_renderer_core.training.plan import same_plan
 from rllm_renderer_core.training.rows import conversation_of
 
 pytest.importorskip("datasets", reason="bulk runs aren't proved: datasets isn't installed")
@@ -104,7 +106,6 @@ def test_workers_have_the_renderer_that_was_loaded_before_they_began(
     data: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rllm_renderer_core.training.bulk import build
-    from rllm_renderer_core.training.mapper import SupervisedMapper
 
     monkeypatch.setenv("LOADS", str(tmp_path / "loads"))
     environment, variables = os.environ, dict(os.environ)
@@ -136,23 +137,77 @@ def test_a_killed_run_goes_on_and_gives_the_same(tmp_path: pathlib.Path) -> None
 
 
 def test_another_run_in_the_same_folder_is_refused(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    run(data, tmp_path / "out", "--jobs", "1")
-    done = subprocess.run(arguments(data, tmp_path / "out", "--train", "last"), capture_output=True, text=True)
-    assert done.returncode == 2 and "differs in options" in done.stderr
+    from rllm_renderer_core.training.bulk import build
+
+    mapper = mapper_of("demo")
+    build(data, tmp_path / "out", mapper)
+    mapper.supervised_options = {"train": "last"}
+    with pytest.raises(OptionError, match="differs in options"):
+        build(data, tmp_path / "out", mapper)
 
 
-def test_parquet_gives_what_jsonl_gives(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    import pyarrow
+def mapper_of(tokenizer: str) -> Any:
+    return SupervisedMapper(MODEL, tokenizer=tokenizer, options={"parity": "off"}, load=loaded)
 
-    table = pyarrow.Table.from_pylist([{"messages": json.dumps(talk(0)["messages"])}, talk(1)][:1])
-    parquet.write_table(table, tmp_path / "data.parquet")
-    lines = tmp_path / "same.jsonl"
-    lines.write_text(json.dumps(talk(0)) + "\n", encoding="utf-8")
-    digests = {
-        run(each, tmp_path / each.name.replace(".", "-"), "--jobs", "1")["digest"]
-        for each in (tmp_path / "data.parquet", lines)
-    }
-    assert len(digests) == 1
+
+def loaded(name: str) -> Any:
+    """The demo's tokenizer, or one that cuts a word otherwise, or has one token more."""
+    from rllm_renderer_core.cli.demo_tokenizer import QwenVocabulary
+
+    class Other(QwenVocabulary):
+        def encode(self, text: str, add_special_tokens: bool = True, **more: Any) -> list[int]:
+            left, word, right = text.partition("cups" if name == "cut" else "\0")
+            return super().encode(left) + super().encode(word[:1]) + super().encode(word[1:]) + super().encode(right)
+
+        def get_added_vocab(self) -> dict[str, int]:
+            return {**super().get_added_vocab(), **({"<|more|>": 248_200} if name == "more" else {})}
+
+    return QwenVocabulary() if name == "demo" else Other()
+
+
+def test_a_folder_isnt_gone_on_with_by_another_tokenizer(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    from rllm_renderer_core.training.bulk import build
+
+    build(data, tmp_path / "out", mapper_of("demo"), shard_rows=3)
+    (tmp_path / "out" / "part-00001.parquet").unlink()
+    for other in ("cut", "more"):
+        with pytest.raises(OptionError, match="differs in tokenizer"):
+            build(data, tmp_path / "out", mapper_of(other), shard_rows=3)
+    assert not (tmp_path / "out" / "part-00001.parquet").exists()
+
+
+def test_a_run_of_another_day_names_the_day_to_go_on_with(tmp_path: pathlib.Path) -> None:
+    plans = [{"resolution": select_backend("openai/gpt-oss-20b", date=day).to_dict()} for day in ("2026-11-29", "2026-11-30")]
+    same_plan(tmp_path / "plan.json", plans[0])
+    with pytest.raises(OptionError, match=r"resolution\.options\.date") as raised:
+        same_plan(tmp_path / "plan.json", plans[1])
+    assert "--date 2026-11-29" in str(raised.value.fix)
+    plans[0]["resolution"]["reason"] = "said in other words"
+    same_plan(tmp_path / "plan.json", plans[0])
+
+
+class Interrupting(SupervisedMapper):
+    """Ctrl-C, while a worker is at work."""
+
+    def records(self, row: Any, number: int, *, columnar: bool = True) -> Any:
+        if number == 0:
+            pathlib.Path(os.environ["HANDLER"]).write_text(str(signal.getsignal(signal.SIGINT) == signal.SIG_IGN))
+            os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(1)
+        return super().records(row, number, columnar=columnar)
+
+
+def test_ctrl_c_ends_several_processes_as_one(
+    data: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rllm_renderer_core.cli.options import load_tokenizer
+    from rllm_renderer_core.training.bulk import build
+
+    monkeypatch.setenv("HANDLER", str(tmp_path / "handler"))
+    mapper = Interrupting(MODEL, tokenizer="demo", options={"parity": "off"}, load=load_tokenizer)
+    with pytest.raises(KeyboardInterrupt):
+        build(data, tmp_path / "out", mapper, processes=2)
+    assert (tmp_path / "handler").read_text() == "True", "workers write a traceback of their own at Ctrl-C"
 
 
 def test_show_prints_sequences_with_what_is_trained(data: pathlib.Path) -> None:
@@ -167,11 +222,12 @@ def test_show_prints_sequences_with_what_is_trained(data: pathlib.Path) -> None:
         "--tokenizer",
         "demo",
         "--show",
-        "4",
+        "8",
     ]
     done = subprocess.run([*command, "--parity", "off"], capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": "1"})
     assert done.returncode == 0, done.stderr
-    assert "row 0, sequence 1 of 1" in done.stdout and "row 3: rejected" in done.stdout and "\x1b[1;32m" in done.stdout
+    assert "row 0, sequence 1 of 1" in done.stdout and all(f"row {number}: rejected" in done.stdout for number in REJECTED)
+    assert "\x1b[1;32m" in done.stdout
 
 
 # Rows
@@ -215,10 +271,3 @@ def test_null_properties_of_tools_are_the_other_tools() -> None:
     assert normalize_tools(kept)[0]["function"]["parameters"] == {"properties": {"q": {"type": "string"}}}
     with pytest.raises(MessageError, match="'enum' as null"):
         conversation_of(row({"type": "string", "enum": None}))
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: pathlib.Path) -> None:
-    from rllm_renderer_core.training.bulk import read_rows
-
-    with pytest.raises(OptionError, match="neither a JSONL"):
-        list(read_rows(tmp_path / "data.csv"))

@@ -30,7 +30,7 @@ talks[7] = talks[7][1:]
 # By the loopback address: workers wait forever for a node whose outer address a sandbox doesn't let them reach.
 ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=10**8, _node_ip_address="127.0.0.1")
 given = {"tokenizer": "demo", "pin": renderer.resolution.to_dict(), "load": load_tokenizer}
-rows = [{"row": n, "messages": json.dumps(talk)} for n, talk in enumerate(talks)]
+rows = [{"row": n, "messages": talk} for n, talk in enumerate(talks)]
 out = ray.data.from_items(rows, override_num_blocks=4).map_batches(
     SupervisedMapper,
     fn_constructor_args=(MODEL,),

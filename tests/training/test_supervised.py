@@ -242,6 +242,14 @@ def test_calls_without_text_take_the_turn_behind_the_reasoning(qwen: Served) -> 
     assert texts(qwen, example).startswith("<tool_call>") and texts(qwen, example).endswith("<|im_end|>")
 
 
+def test_a_turn_without_such_a_part_isnt_trained(qwen: Served) -> None:
+    """A turn of text alone, and behind it in the same sequence one with a call."""
+    calling = oracle.assistant("", calls=[oracle.call("look", 0, "apples")])
+    messages = [*PLAIN[:3], shapes.user("Look."), calling]
+    (example,) = supervised(qwen.renderer, messages, tools=shapes.TOOLS, parts=["tool_calls"])
+    assert example.trained == [4] and supervised(qwen.renderer, PLAIN, parts=["tool_calls"]) == []
+
+
 CALLS_FIRST = """{%- for m in messages -%}<|im_start|>{{ m.role }}
 {% for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }}{{ c.function.arguments | tojson }}</tool_call>{% endfor -%}
 {{ m.content }}<|im_end|>
