@@ -15,12 +15,12 @@ logger = logging.getLogger("rllm_renderer")
 
 
 class RendererPool:
-    """A bounded pool of threads, each with a renderer over a tokenizer of its own.
+    """A bounded pool of threads, of which those that run at once have a renderer each, over a tokenizer of its own.
 
     One thread at a time uses a tokenizer: with one for all of them a short bridge would wait for another session's long one.
-    The first thread has the renderer that is passed in, another its copy (``RllmRenderer.copy``), made when all before it are
-    busy for the first time. A copy costs the tokenizer's memory once more, and about a second. A renderer without ``copy``,
-    or whose tokenizer can't be copied, is shared by all.
+    The first has the renderer that is passed in, another its copy (``RllmRenderer.copy``), made when all before it are in use
+    for the first time, and kept. A copy costs the tokenizer's memory once more, and about a second. A renderer without
+    ``copy``, or whose tokenizer can't be copied, is shared by all.
 
     Args:
         threads: At most so many, and so many tokenizers.
@@ -29,12 +29,12 @@ class RendererPool:
     def __init__(self, threads: int = 4) -> None:
         self._size = threads
         self._threads: ThreadPoolExecutor | None = None
-        self._local = threading.local()
         self._lock = threading.Lock()
-        self._taken: Any = None  # the renderer that a thread has itself, not as a copy
+        self._of: Any = None
+        self._free: list[Any] = []  # it and its copies, those that no thread uses
 
     async def run(self, renderer: Any, function: Callable[..., T], /, *arguments: Any, **more: Any) -> T:
-        """The result of ``function(*arguments, **more, renderer=...)``, called in a thread with its copy of ``renderer``.
+        """The result of ``function(*arguments, **more, renderer=...)``, called in a thread, with ``renderer`` or a copy.
 
         The thread may begin much later: pass no object that another request changes meanwhile.
         """
@@ -47,15 +47,21 @@ class RendererPool:
         """Ends the threads when what they run is done, without waiting for it. ``run`` starts new ones."""
         if self._threads is not None:
             self._threads.shutdown(wait=False)
-        self._threads = self._taken = None
+        self._threads = None
 
     def _call(self, renderer: Any, function: Callable[..., T]) -> T:
-        if getattr(self._local, "of", None) is not renderer:
+        with self._lock:
+            if self._of is not renderer:
+                self._of, self._free = renderer, [renderer]
+            found = bool(self._free)
+            own = self._free.pop() if found else None
+        own = own if found else _copied(renderer)
+        try:
+            return function(renderer=own)
+        finally:
             with self._lock:
-                first, self._taken = self._taken is not renderer, renderer
-            self._local.own = renderer if first else _copied(renderer)
-            self._local.of = renderer
-        return function(renderer=getattr(self._local, "own", None))
+                if self._of is renderer:
+                    self._free.append(own)
 
 
 def _copied(renderer: Any) -> Any:

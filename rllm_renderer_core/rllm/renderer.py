@@ -19,6 +19,7 @@ from ..resolution import Resolution
 from ..training.example import SupervisedExamples
 from ..training.supervised import supervised
 from ..types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
+from .chunks import behind, without_chunks
 from .messages import plain_messages, plain_tools, shows_media
 from .parser import ChatParser
 from .tokens import RllmTokens
@@ -106,10 +107,14 @@ class RllmRenderer:
         )
 
     def parse_response(
-        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[Any] | None = None
     ) -> ParsedResponse:
-        """Sampled ids, parsed; never raises. ``tool_calls`` are those that can be run, the others are part of ``content``."""
-        parsed = self.resolved.parse_response(token_ids, tools=plain_tools(tools), prompt_ids=prompt_ids)
+        """Sampled ids, parsed; never raises. ``tool_calls`` are those that can be run, the others are part of ``content``.
+
+        ``prompt_ids`` may have the chunks of images among its ids, as ``token_input`` has.
+        """
+        prompt = None if prompt_ids is None else without_chunks(prompt_ids)
+        parsed = self.resolved.parse_response(token_ids, tools=plain_tools(tools), prompt_ids=prompt)
         broken = [call.raw for call in parsed.tool_calls if not _runs(call)]
         if not broken:
             return parsed
@@ -127,25 +132,25 @@ class RllmRenderer:
 
     def bridge_to_next_turn(
         self,
-        previous_prompt_ids: Sequence[int],
+        previous_prompt_ids: Sequence[Any],
         previous_completion_ids: Sequence[int],
         new_messages: Sequence[Message],
         *,
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
-        """The prompt and completion, and what follows them; or ``None``: render again. The reason is logged."""
-        return self.resolved.bridge_to_next_turn(
-            previous_prompt_ids,
-            previous_completion_ids,
-            plain_messages(new_messages),
-            tools=plain_tools(tools),
-            previous_message=previous_message,
-        )
+        """The prompt and completion, and what follows them; or ``None``: render again. The reason is logged.
+
+        The prompt may have the chunks of images among its ids, as ``token_input`` has, or their JSON: they stay in their
+        places, and nothing is said of the messages that the ids belong to.
+        """
+        turn = without_chunks(previous_prompt_ids), previous_completion_ids, plain_messages(new_messages)
+        out = self.resolved.bridge_to_next_turn(*turn, tools=plain_tools(tools), previous_message=previous_message)
+        return out if out is None else behind(previous_prompt_ids, out)
 
     def try_bridge(
         self,
-        previous_prompt_ids: Sequence[int],
+        previous_prompt_ids: Sequence[Any],
         previous_completion_ids: Sequence[int],
         new_messages: Sequence[Message],
         *,
@@ -153,13 +158,9 @@ class RllmRenderer:
         previous_message: Message | None = None,
     ) -> RenderedTokens | BridgeDeclined:
         """As ``bridge_to_next_turn``, with the reason of a decline."""
-        return self.resolved.try_bridge(
-            previous_prompt_ids,
-            previous_completion_ids,
-            plain_messages(new_messages),
-            tools=plain_tools(tools),
-            previous_message=previous_message,
-        )
+        turn = without_chunks(previous_prompt_ids), previous_completion_ids, plain_messages(new_messages)
+        out = self.resolved.try_bridge(*turn, tools=plain_tools(tools), previous_message=previous_message)
+        return out if isinstance(out, BridgeDeclined) else behind(previous_prompt_ids, out)
 
     # Engines
 
@@ -216,12 +217,7 @@ class RllmRenderer:
             token_input: The prompt; it tells whether it opened the reasoning.
             tools: As declared; some formats need the types of arguments.
         """
-        prompt = None
-        if token_input is not None:
-            prompt = [
-                token for each in token_input for token in ([each] if isinstance(each, int) else getattr(each, "tokens", ()))
-            ]
-        parsed = self.parse_response(list(completion_ids), tools=tools, prompt_ids=prompt)
+        parsed = self.parse_response(list(completion_ids), tools=tools, prompt_ids=token_input)
         calls = [{"name": call.name, "arguments": call.arguments} for call in parsed.tool_calls]
         return EngineOutput(parsed.content, parsed.reasoning_content or "", calls)
 
