@@ -277,3 +277,42 @@ def test_reasoning_effort_of_the_engine_and_of_a_call_is_in_the_prompt(process, 
     file.write_text(EFFORT)
     result = process("-W", "ignore", file)
     assert result.stdout.split()[-2:] == ["done", "effort"], result.stderr[-4000:]
+
+
+ASYNC = """
+import asyncio
+import rllm_offline, real_tokenizers, scripted_rollout as script
+from rllm.experimental.fully_async.client import RolloutClient
+from rllm_renderer_core import rllm as ours
+
+tokenizer = real_tokenizers.load("Qwen/Qwen3-8B")
+renderer = ours.get_renderer("Qwen/Qwen3-8B", tokenizer)
+sampled = script.completion(renderer, 0)
+seen = []
+
+async def post(payload):
+    seen.append(payload["input_ids"])
+    pairs = [(-0.5, token, None) for token in sampled]
+    return {"meta_info": {"finish_reason": {"type": "stop"}, "output_token_logprobs": pairs}, "output_ids": sampled}
+
+client = RolloutClient("http://127.0.0.1:9", tokenizer)
+client._post = post
+messages = [{"role": "user", "content": "How many lids?"}]
+message, output = asyncio.run(client.chat_completion(messages, tools=script.TOOLS))
+assert seen[0] == renderer.render_ids(messages, tools=script.TOOLS, add_generation_prompt=True)
+assert output.all_response_ids() == sampled
+assert message["reasoning_content"].strip() == "Two things to find", message
+assert [call["function"]["name"] for call in message["tool_calls"]] == ["look", "count"], message
+results = [{"role": "tool", "tool_call_id": call["id"], "content": "7"} for call in message["tool_calls"]]
+asyncio.run(client.chat_completion([*messages, message, *results], tools=script.TOOLS))
+assert seen[1][: len(seen[0])] == seen[0] and tokenizer.decode(seen[1]).count("<tool_response>") == 2, tokenizer.decode(seen[1])
+print("done", "async")
+"""
+
+
+def test_client_of_fully_async_renders_and_parses_by_the_renderer(process, tmp_path):
+    needs("Qwen/Qwen3-8B")
+    file = tmp_path / "client.py"
+    file.write_text(ASYNC)
+    result = process("-W", "ignore", file)
+    assert result.stdout.split()[-2:] == ["done", "async"], result.stderr[-4000:]
