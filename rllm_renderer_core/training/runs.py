@@ -241,8 +241,9 @@ class Runs:
         if indices is not None:
             for start, end in openers:
                 indices[start:end] = [-1] * (end - start)
-        if any(
-            self.targets.left_out(messages[index], ids[start:end]) for index, (start, end) in zip(turns, spans, strict=True)
+        # That turns of such kinds have their reasoning, and what else they say, was seen where the kinds were learned.
+        if not all(
+            self.targets.shown(messages[index], ids[start:end]) for index, (start, end) in zip(turns, spans, strict=True)
         ):
             return None
         return [

@@ -17,12 +17,12 @@ from ..errors import RendererError, ToolError, UnreachableTurnError, Unsupported
 from ..plugin import TEMPLATE_BACKEND
 from ..types import RenderedTokens
 from ..vocabulary import control_ids
+from .left_out import doubtful, shows
 from .stops import Stops
 
 Messages = Sequence[dict[str, Any]]
 _SHOWN = 60
 """How many characters of a prompt or a turn an error shows."""
-_ALTERED = "zq9 "
 
 
 @dataclass(frozen=True)
@@ -174,34 +174,25 @@ class Targets:
             )
         return [*behind, stop]
 
-    def left_out(self, message: dict[str, Any], completion: Sequence[int]) -> list[tuple[str, dict[str, Any]]]:
-        """What of the message doesn't show as text in its completion, each with the message changed in it."""
-        reasoning, calls = message.get("reasoning_content") or "", message.get("tool_calls") or []
-        if not reasoning.strip() and not calls:
-            return []
-        text = self.decode(completion)
-        found: list[tuple[str, dict[str, Any]]] = []
-        if reasoning.strip() and reasoning.strip() not in text:
-            found.append(("its reasoning", {**message, "reasoning_content": _ALTERED + reasoning}))
-        content = message["content"]
-        if isinstance(content, str) and content.strip() and content.strip() not in text:
-            found.append(("its text", {**message, "content": _ALTERED + content}))
-        for at, call in enumerate(calls):
-            name = call["function"]["name"]
-            if text.count(name) < sum(each["function"]["name"] == name for each in calls):
-                fewer = {**message, "tool_calls": calls[:at] + calls[at + 1 :]}
-                found.append((f"its call {at} ({name})", fewer))
-        return found
+    def shown(self, message: dict[str, Any], completion: Sequence[int]) -> bool:
+        """Whether all of the message can be read in its completion; a text alone, which renderers look for, is taken to be."""
+        plain = not message.get("reasoning_content") and not message.get("tool_calls")
+        return plain or shows(message, self.decode(completion))
 
     def _refuse_dropped(
         self, messages: Messages, index: int, tools: Sequence[Any] | None, finished: list[int], completion: list[int]
     ) -> None:
-        """Raises where the format writes the message without its reasoning, its text or one of its calls."""
-        for what, changed in self.left_out(messages[index], completion):
-            if self.finished([*messages[:index], changed], index, tools) == finished:
+        """Raises where the format writes the message without its reasoning, its text, one of its calls or what else it says."""
+        message = messages[index]
+        if message.keys() <= {"role", "content"}:
+            return
+        for part in doubtful(message, self.decode(completion)):
+            if self.finished([*messages[:index], part.changed], index, tools) == finished:
+                what = f"its {part.name}"
+                fix = part.fix or f"take {what} out of the message, choose a renderer or mode that shows it"
                 raise UnreachableTurnError(
                     f"message {index} (assistant): the format leaves out {what}; training the rest would teach to leave it out",
-                    fix=f"take {what} out of the message, choose a renderer or mode that shows it, or pass unreachable='skip'",
+                    fix=f"{fix}, or pass unreachable='skip'",
                     index=index,
                     prompt_text="",
                     turn_text=self.decode(completion),
