@@ -131,9 +131,9 @@ def _message(index: int, message: Any) -> dict[str, Any]:
     _refuse_surrogates(role, index, f"message {index}: its role")
     content, thinking = _content(index, role, source.get("content"))
     out: dict[str, Any] = {"role": role, "content": content}
-    reasoning = source.get("reasoning_content")
-    if reasoning is None:
-        reasoning = source.get("reasoning")
+    reasoning, other = source.get("reasoning_content"), source.get("reasoning")
+    if reasoning is None or (reasoning == "" and other):
+        reasoning = other
     if reasoning is not None and not isinstance(reasoning, str):
         raise MessageError(f"message {index} ({role}): reasoning_content must be text", index=index)
     _refuse_surrogates(reasoning, index, f"message {index} ({role}): reasoning_content")

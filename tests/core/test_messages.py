@@ -71,6 +71,7 @@ def test_content_of_another_type_is_an_error(content):
 def test_reasoning_goes_by_both_names():
     assert one(role="assistant", content="a", reasoning="why")["reasoning_content"] == "why"
     assert one(role="assistant", content="a", reasoning_content="why", reasoning="other")["reasoning_content"] == "why"
+    assert one(role="assistant", content="a", reasoning_content="", reasoning="why")["reasoning_content"] == "why"
 
 
 def test_empty_reasoning_stays():
