@@ -155,6 +155,55 @@ def test_images_reach_the_sampler_as_chunks_in_their_place(process, tmp_path):
     assert result.stdout.split()[-2:] == ["done", "image"], result.stderr[-4000:]
 
 
+LENGTHS = """
+import concurrent.futures
+from rllm.workflows.cumulative_workflow import CumulativeWorkflow
+from rllm.workflows.workflow import TerminationEvent
+
+class Agent:
+    def __init__(self):
+        self.chat_completions = []
+    def update_from_env(self, observation, *_):
+        self.chat_completions.append(observation)
+    def update_from_model(self, response):
+        self.chat_completions.append({"role": "assistant", "content": "It is red."})
+
+class Environment:
+    def reset(self, task):
+        return {"role": "user", "content": "Look."}, {}
+    def step(self, action):
+        return picture[0], 0.0, False, {}
+
+left, prompts = [], []
+sample = sampler.sample_async
+async def sample_async(prompt, num_samples, sampling_params):
+    left.append(sampling_params.max_tokens)
+    prompts.append(prompt.length)
+    return await sample(prompt, num_samples, sampling_params)
+
+sampler.sample_async = sample_async
+with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    workflow = CumulativeWorkflow(Agent, Environment, max_steps=2, rollout_engine=engine, executor=pool)
+    try:
+        asyncio.run(workflow.run({}, "0"))
+    except TerminationEvent:
+        pass
+assert left == [4096, 4096 - (prompts[1] - prompts[0])], (left, prompts)
+"""
+
+
+def test_what_is_left_for_an_answer_is_counted_in_positions(process, tmp_path):
+    """An image is one chunk of many positions."""
+    needs("Qwen/Qwen3.5-9B")
+    for name in ("PIL", "codetiming", "polars"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"no image was shown to a workflow: {name} isn't installed")
+    file = tmp_path / "lengths.py"
+    file.write_text(VISION.replace('print("done", "image")', "") + LENGTHS + 'print("done", "lengths")')
+    result = process("-W", "ignore", file)
+    assert result.stdout.split()[-2:] == ["done", "lengths"], result.stderr[-4000:]
+
+
 def test_parser_of_old_stays_reachable(changed, process):
     """The flag that every run of rLLM's main has today."""
     if rllm_source.unified(changed):
