@@ -51,13 +51,15 @@ def unified(root: pathlib.Path) -> bool:
 
 
 def scratch_copy(target: pathlib.Path) -> pathlib.Path:
-    """A copy of ``RLLM_SOURCE``: both packages and their tests."""
+    """A copy of ``RLLM_SOURCE``: both packages, their tests, and what else the patches change."""
     root = source()
     assert root is not None
     for folder in ("rllm", "rllm-model-gateway", "tests"):
         shutil.copytree(root / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
-    for file in ("pyproject.toml",):
-        shutil.copy(root / file, target / file)
+    for file in ("pyproject.toml", "docs/guides/sft-distillation.mdx", "design/unified-renderer-layer.md"):
+        if (root / file).exists():
+            (target / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / file, target / file)
     return target
 
 
