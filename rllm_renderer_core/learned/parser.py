@@ -10,11 +10,12 @@ Ids are parsed, never decoded text: a control id is a control id, spelled text i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import cached_property
 from typing import Any
 
 from ..contract.arguments import json_status
+from ..contract.ids import as_ids
 from ..types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 from ..vocabulary import control_ids, special_ids
 from .parsing.calls import Attempt, Declined
@@ -37,6 +38,9 @@ class LearnedParser:
         stop_ids: The ids at which sampling stops.
         control_ids: Ids that ordinary text doesn't become: all added tokens.
         special_ids: Those among them that never are part of a message's text; all control ids where it is left out.
+
+    Raises:
+        TokenIdError: ``stop_ids`` aren't ids.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class LearnedParser:
         special_ids: Iterable[int] | None = None,
     ) -> None:
         self._render = render
-        self._stop_ids = frozenset(stop_ids)
+        self._stop_ids = frozenset(as_ids(list(stop_ids) if isinstance(stop_ids, Set) else stop_ids, "stop_ids"))
         control = frozenset(control_ids) | self._stop_ids
         self._ids = IdText(decode, control, control if special_ids is None else special_ids)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import real_tokenizers
 
 from rllm_renderer_core import LearnedParser, NoBackendError, Termination, ToolCallStatus, explain, resolve
+from rllm_renderer_core.errors import TokenIdError
 
 QWEN, CODER, LLAMA, M3 = "Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "meta-llama/Llama-3.1-8B-Instruct", "MiniMaxAI/MiniMax-M3"
 GEMMA3, GEMMA4, GPT = "google/gemma-3-4b-it", "google/gemma-4-E2B-it", "openai/gpt-oss-20b"
@@ -213,6 +215,34 @@ def test_any_renderer_can_be_learned_from():
     parser = LearnedParser(render, lambda ids: qwen.decode(ids), [qwen.eos_token_id], qwen.added_tokens_decoder)
     out = parser.parse_response(qwen.encode(f"So.\n{CALL}<|im_end|>"), tools=TOOLS)
     assert parser.parses_tool_calls and out.content == "So." and out.runnable[0].arguments == {"q": "tea"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "why"),
+    [
+        (
+            lambda ids: {"input_ids": ids, "attention_mask": [1] * len(ids)},
+            r"are a dict, not a list fix: pass its \['input_ids'\]",
+        ),
+        (lambda ids: [ids], "are nested: entry 0 is a list"),
+        (lambda ids: None, "are NoneType, not a list"),
+        (lambda ids: "text", "are str: text, not ids"),
+    ],
+    ids=["a mapping, as transformers 5 returns", "a batch of one", "nothing", "text"],
+)
+def test_what_a_render_returns_must_be_ids(returned, why):
+    one = renderer(QWEN)
+    parser = LearnedParser.of(lambda messages, **more: returned(one.render_ids(messages, **more)), one.tokenizer, [0])
+    assert re.search(why, parser.why_no_text), parser.why_no_text
+    assert parser.parse_response(one.tokenizer.encode("four")).content == "four"
+
+
+def test_stop_ids_must_be_ids():
+    one = renderer(QWEN)
+    for stops in (None, one.tokenizer.eos_token_id, ["<|im_end|>"]):
+        with pytest.raises(TokenIdError, match="stop_ids"):
+            LearnedParser.of(one.render_ids, one.tokenizer, stops)
+    assert LearnedParser.of(one.render_ids, one.tokenizer, {one.tokenizer.eos_token_id}).parses_tool_calls
 
 
 def test_a_renderer_that_refuses_everything_is_not_guessed_at():

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...contract.ids import as_ids
 from .calls import Declined
 from .id_text import IdText
 
@@ -113,9 +114,10 @@ class Probes:
         if key not in self._cache:
             try:
                 messages = copy.deepcopy(self.history + more)
-                self._cache[key] = list(self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=opener))
+                found = self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=opener)
+                self._cache[key] = list(as_ids(found, "what render returned"))
             except Exception as error:
-                self.refusal, self._cache[key] = f"{type(error).__name__}: {error}"[:120], None
+                self.refusal, self._cache[key] = " ".join(f"{type(error).__name__}: {error}".split())[:120], None
         return self._cache[key]
 
     def shown(self, *messages: dict[str, Any]) -> str | None:
