@@ -100,9 +100,11 @@ class ParseCheck:
             ended: Whether a stop that isn't the format's stood behind the ids.
         """
         try:
-            atoms = self._decoder.atoms(ids)
+            atoms, unknown = self._decoder.atoms(ids), self._decoder.unknown(ids)
         except Exception:
             return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
+        if unknown is not None:
+            return self._lossy(out, f"id {unknown} isn't in the vocabulary and has no text", every=True)
         out = self._rewritten(out, atoms, prompt_ids or (), tools)
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and self._ends_in(1, prompt_ids or ())

@@ -59,6 +59,7 @@ class Decoder:
     def __init__(self, tokenizer: Any, control: Collection[int]) -> None:
         self._tokenizer, self._control = tokenizer, control
         self._texts: dict[tuple[int, ...], str] = {}
+        self._known: set[int] = set()
         self._last: tuple[list[int], tuple[Atom, ...]] = ([], ())
 
     def text(self, ids: Sequence[int]) -> str:
@@ -96,6 +97,21 @@ class Decoder:
         self._last = list(ids), tuple(out)
         return out
 
+    def unknown(self, ids: Sequence[int]) -> int | None:
+        """An id that isn't in the vocabulary, where the tokenizer tells: fast ones give it no text, and say nothing.
+
+        An empty text alone tells nothing: SentencePiece strips the space that a text starts with.
+
+        Raises:
+            Exception: As ``text``.
+        """
+        convert = getattr(self._tokenizer, "convert_ids_to_tokens", None)
+        new = set(ids) - self._known
+        found = next((token for token in new if _nameless(convert, token) and not self.text([token])), None)
+        if found is None:
+            self._known |= new
+        return found
+
     def _kept(self, ids: Sequence[int]) -> str:
         """The text of ids. That of a few is kept: the words of a format, which stand between its control tokens."""
         if len(ids) > _SHORT:
@@ -107,3 +123,10 @@ class Decoder:
                 self._texts.clear()
             text = self._texts[key] = self.text(ids)
         return text
+
+
+def _nameless(convert: Any, token: int) -> bool:
+    try:
+        return callable(convert) and convert(token) is None
+    except Exception:  # another way to say it
+        return True
