@@ -2,6 +2,7 @@
 
 from ..types import ParsedResponse, RenderedTokens, Renderer
 from .answers import follows_completion
+from .named import check_named
 from .parser import ChatParser
 from .pool import RendererPool
 from .refusals import http_status, openai_error
@@ -28,6 +29,7 @@ __all__ = [
     "RendererResolution",
     "RllmRenderer",
     "build_renderer",
+    "check_named",
     "create_renderer",
     "describe",
     "follows_completion",

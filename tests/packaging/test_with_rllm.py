@@ -15,6 +15,8 @@ import sys
 import pytest
 import rllm_changes
 import rllm_source
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 pytestmark = pytest.mark.slow
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -52,15 +54,29 @@ def cookbook(folder, revision):
     return folder
 
 
-def added(revision):
+def required(revision):
     """Requirements that the patch adds to rLLM's projects."""
     patch = (rllm_changes.PATCHES / f"{revision}.patch").read_text(encoding="utf-8")
-    return re.findall(r'^\+ +"(rllm-renderer-[a-z-]+)[ ;"]', patch, re.MULTILINE)
+    return [Requirement(line) for line in re.findall(r'^\+ +"(rllm-renderer-[^"]+)",$', patch, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("revision", PINS)
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.13"])
+def test_what_a_patch_requires_can_be_installed_on_every_python_that_rllm_supports(revision, python):
+    """rLLM's projects say ``>=3.10``, and its gateway's tests run on 3.10: what needs a newer one has a marker."""
+    lines = required(revision)
+    assert lines
+    for line in lines:
+        if line.marker is not None and not line.marker.evaluate({"python_version": python}):
+            continue
+        folder = ROOT if line.name == "rllm-renderer-core" else ROOT / "plugins" / line.name
+        supported = re.search(r'^requires-python = "(.+)"', (folder / "pyproject.toml").read_text(encoding="utf-8"), re.M)[1]
+        assert python in SpecifierSet(supported), f"{line} wants Python {supported}"
 
 
 @pytest.mark.parametrize("revision", PINS)
 def test_a_patched_revision_installs_with_prime_tinker_and_fireworks(revision, tmp_path):
-    names = set(added(revision))
+    names = {line.name for line in required(revision)}
     assert names == {"rllm-renderer-core", *(f"rllm-renderer-{each}" for each in ("prime", "tinker", "fireworks"))}
     ours = [ROOT / "plugins" / name if name != "rllm-renderer-core" else ROOT for name in sorted(names)]
     done = pip(*PINS[revision], cookbook(tmp_path, revision), *ours, "--report", tmp_path / "plan.json")

@@ -1,4 +1,4 @@
-"""The patched gateway's threads: what a request was planned from is what it is sampled from, and the event loop goes on.
+"""The patched gateway's threads, and what its workers are asked: a turn is sampled from what it was planned from.
 
 A scripted renderer waits where it is told to, so that requests meet as they rarely do; a worker notes what it was asked.
 """
@@ -48,14 +48,16 @@ class Renderer:
         users.append(self)
         return ParsedResponse(content="parsed", reasoning_content="thought")
 
-users, seen = [], []
+users, seen, asked = [], [], []
 worker = FastAPI()
 
 async def chat(request: Request):
+    asked.append(await request.json())
     return answer("message", {"role": "assistant", "content": "hi"}, "chat.completion")
 
 async def completions(request: Request):
-    seen.append((await request.json())["prompt"])
+    asked.append(await request.json())
+    seen.append(asked[-1]["prompt"])
     return answer("text", "hi", "text_completion")
 
 def answer(key, what, kind):
@@ -67,9 +69,9 @@ def answer(key, what, kind):
 worker.post("/v1/chat/completions")(chat)
 worker.post("/v1/completions")(completions)
 
-def gateway(url, threads):
+def gateway(url, threads, **more):
     workers = [{"url": f"{url}/v1", "worker_id": "w"}]
-    options = dict(health_check_interval=999, sync_traces=True, cumulative_token_mode=True, bridge_threads=threads)
+    options = dict(health_check_interval=999, sync_traces=True, cumulative_token_mode=True, bridge_threads=threads, **more)
     return create_app(GatewayConfig(workers=workers, **options), renderer=Renderer())
 
 async def race(url):
@@ -137,7 +139,10 @@ with script.Served(worker) as url:
     before = len(seen)
     out["restarted"] = restarted(gateway(url, 2))
     out["bridged"] = len(seen) - before
-print(json.dumps(out))
+    asked.clear()
+    restarted(gateway(url, 1, disable_thinking=True))
+    out["switched"] = [(set(body) & {"prompt", "messages"}, body.get("chat_template_kwargs")) for body in asked]
+print(json.dumps(out, default=list))
 '''
 
 
@@ -173,3 +178,8 @@ def test_a_completion_is_parsed_off_the_event_loop(found, changed):
 
 def test_a_gateway_that_is_stopped_and_started_bridges_again(found):
     assert (found["restarted"], found["bridged"]) == ([200] * 4, 2)
+
+
+def test_a_worker_renders_the_first_turn_without_thinking_where_the_bridge_has_none(found):
+    off = {"enable_thinking": False, "thinking": False}
+    assert found["switched"] == [[["messages"], off], [["prompt"], None]] * 2
