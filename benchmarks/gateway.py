@@ -5,7 +5,7 @@ cumulative tokens; as it is with them; patched. A worker of canned answers stand
 All sessions play at once, each prompt longer than the one before. Sides take turns, and the better round counts; the gateway's
 processor says more than a clock on a busy machine. The full size is ``--sessions 256 --ids 60000``.
 
-A second table is about the process of an engine: how long a bridge takes while a long prompt is rendered there.
+Two more tables: how long a bridge takes while a long prompt is rendered in the engine's process, and beside a long bridge.
 """
 
 from __future__ import annotations
@@ -282,6 +282,41 @@ def beside_an_engine(tokenizer: Any, ids: int, count: int) -> str:
     return "\n".join(lines)
 
 
+class Shared:
+    """A renderer that can't be copied: the threads of a pool wait for each other."""
+
+    def __init__(self, renderer: Any) -> None:
+        self.bridge_to_next_turn = renderer.bridge_to_next_turn
+
+
+def beside_a_bridge(tokenizer: Any, count: int) -> str:
+    """A short bridge of one session beside another session's long one, in the gateway's pool."""
+    renderer = rllm.get_renderer(MODEL, tokenizer)
+    prompt = renderer.render_ids([{"role": "user", "content": "Go."}], add_generation_prompt=True)
+    sampled, short, long = tokenizer.encode("Two.<|im_end|>"), "And at noon?", "The quick brown fox, 17 times. " * 8_000
+
+    def bridge(text: str, renderer: Any) -> None:
+        assert renderer.bridge_to_next_turn(prompt, sampled, [{"role": "user", "content": text}]) is not None
+
+    async def bridges(given: Any) -> list[float]:
+        pool, times = rllm.RendererPool(2), []
+        for measured in (False, *[True] * count):  # the copy is made in the first
+            other = asyncio.create_task(pool.run(given, bridge, long))
+            await asyncio.sleep(0.01)
+            start = time.perf_counter()
+            await pool.run(given, bridge, short)
+            times += [(time.perf_counter() - start) * 1e3] * measured
+            await other
+        pool.shutdown()
+        return sorted(times)
+
+    lines = ["| a short bridge beside another session's long one | median | longest |", "|---|---|---|"]
+    for what, given in (("threads with a renderer each", renderer), ("threads that share one", Shared(renderer))):
+        times = asyncio.run(bridges(given))
+        lines.append(f"| {what} | {statistics.median(times):.1f} ms | {times[-1]:.1f} ms |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--sessions", type=int, default=64)
@@ -295,6 +330,7 @@ def main() -> None:
     given = arguments.parse_args()
     tokenizer = real_tokenizers.load(MODEL)
     print(beside_an_engine(tokenizer, max(given.ids, 60_000), 200), end="\n\n")
+    print(beside_a_bridge(tokenizer, 10), end="\n\n")
     if reason := rllm_source.missing(repository=True):
         print(f"left out: the gateway under load ({reason})")
         return

@@ -19,8 +19,9 @@ class RendererPool:
 
     One thread at a time uses a tokenizer: with one for all of them a short bridge would wait for another session's long one.
     The first has the renderer that is passed in, another its copy (``RllmRenderer.copy``), made when all before it are in use
-    for the first time, and kept. A copy costs the tokenizer's memory once more, and about a second. A renderer without
-    ``copy``, or whose tokenizer can't be copied, is shared by all.
+    for the first time, and kept. A copy costs the tokenizer's memory once more (Qwen3-8B's 44 MiB, Qwen3.5-9B's 80 MiB), and a
+    second or two, in most of which no other thread of the process runs. A renderer without ``copy``, or whose tokenizer can't
+    be copied, is shared by all.
 
     Args:
         threads: At most so many, and so many tokenizers.
