@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+PATIENCE = 0.05
+"""Seconds for which a thread waits for a renderer before it copies one: short bridges share one, a long one is no neighbour."""
 logger = logging.getLogger("rllm_renderer")
 
 
@@ -18,8 +20,8 @@ class RendererPool:
     """A bounded pool of threads, of which those that run at once have a renderer each, over a tokenizer of its own.
 
     One thread at a time uses a tokenizer: with one for all of them a short bridge would wait for another session's long one.
-    The first has the renderer that is passed in, another its copy (``RllmRenderer.copy``), made when all before it are in use
-    for the first time, and kept. A copy costs the tokenizer's memory once more (Qwen3-8B's 44 MiB, Qwen3.5-9B's 80 MiB), and a
+    The first has the renderer that is passed in, another its copy (``RllmRenderer.copy``), made when all others have been in
+    use for 50 ms, and kept. A copy costs the tokenizer's memory once more (Qwen3-8B's 44 MiB, Qwen3.5-9B's 80 MiB), and a
     second or two, in most of which no other thread of the process runs. A renderer without ``copy``, or whose tokenizer can't
     be copied, is shared by all.
 
@@ -30,7 +32,7 @@ class RendererPool:
     def __init__(self, threads: int = 4) -> None:
         self._size = threads
         self._threads: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._of: Any = None
         self._free: list[Any] = []  # it and its copies, those that no thread uses
 
@@ -51,18 +53,19 @@ class RendererPool:
         self._threads = None
 
     def _call(self, renderer: Any, function: Callable[..., T]) -> T:
-        with self._lock:
+        with self._changed:
             if self._of is not renderer:
                 self._of, self._free = renderer, [renderer]
-            found = bool(self._free)
+            found = self._changed.wait_for(lambda: self._free and self._of is renderer, PATIENCE)
             own = self._free.pop() if found else None
         own = own if found else _copied(renderer)
         try:
             return function(renderer=own)
         finally:
-            with self._lock:
+            with self._changed:
                 if self._of is renderer:
                     self._free.append(own)
+                    self._changed.notify()
 
 
 def _copied(renderer: Any) -> Any:
