@@ -242,12 +242,14 @@ def test_calls_without_text_take_the_turn_behind_the_reasoning(qwen: Served) -> 
     assert texts(qwen, example).startswith("<tool_call>") and texts(qwen, example).endswith("<|im_end|>")
 
 
-def test_a_turn_without_such_a_part_isnt_trained(qwen: Served) -> None:
+def test_a_turn_without_such_a_part_isnt_trained() -> None:
     """A turn of text alone, and behind it in the same sequence one with a call."""
+    each = on("Qwen/Qwen3-4B-Instruct-2507")
     calling = oracle.assistant("", calls=[oracle.call("look", 0, "apples")])
     messages = [*PLAIN[:3], shapes.user("Look."), calling]
-    (example,) = supervised(qwen.renderer, messages, tools=shapes.TOOLS, parts=["tool_calls"])
-    assert example.trained == [4] and supervised(qwen.renderer, PLAIN, parts=["tool_calls"]) == []
+    assert supervised(each.renderer, messages, tools=shapes.TOOLS)[0].trained == [2, 4]
+    (example,) = supervised(each.renderer, messages, tools=shapes.TOOLS, parts=["tool_calls"])
+    assert example.trained == [4] and texts(each, example).startswith("<tool_call>")
 
 
 CALLS_FIRST = """{%- for m in messages -%}<|im_start|>{{ m.role }}
