@@ -40,6 +40,12 @@ class Frame:
         return frozenset(part for word in self.calls for part in frame_parts(word))
 
     @cached_property
+    def control(self) -> frozenset[str]:
+        """The control tokens around messages, reasoning and calls, blanks stripped: none of them is ever part of a text."""
+        shown = (*self._shown({"content": "omega"})[0], *self._calling[0])
+        return frozenset(atom.text.strip() for atom in shown if atom.control and atom.text.strip())
+
+    @cached_property
     def _calling(self) -> tuple[list[Atom], int]:
         return self._shown({"content": "", "tool_calls": [_CALL]})
 
