@@ -7,7 +7,7 @@ import copy
 import pytest
 import real_tokenizers
 import shapes
-from parse_formats import DSML, FORMATS, GLM, TOOLS, m2, renderer, v4, xml
+from parse_formats import DSML, FORMATS, GLM, TOOLS, glm, m2, renderer, v4, xml
 
 from rllm_renderer_core import Termination, resolve
 from rllm_renderer_core.errors import MessageError, RendererError
@@ -179,6 +179,9 @@ def test_case_60_a_prompt_that_closed_the_reasoning(backend, model):
     prompt = [*resolved.render_ids([shapes.user("x")], add_generation_prompt=True), *shapes.encode(tokenizer, "short</think>")]
     out = resolved.parse_response([*shapes.encode(tokenizer, "four"), tokenizer.eos_token_id], prompt_ids=prompt)
     assert (out.content, out.reasoning_content, out.termination) == ("four", None, Termination.STOP)
+    called = [*shapes.encode(tokenizer, f"four{glm(('path', '/tmp'))}"), tokenizer.eos_token_id]
+    out = resolved.parse_response(called, tools=TOOLS, prompt_ids=prompt)
+    assert (out.content.strip(), out.reasoning_content, told(out)) == ("four", None, [("rm", {"path": "/tmp"})])
 
 
 def test_case_20_a_result_of_a_call_to_a_tool_that_is_not_declared():

@@ -8,7 +8,7 @@ from typing import Any
 
 from rllm_renderer_core.contract.parsing import BROKEN
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
-from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
+from rllm_renderer_core.vocabulary import reasoning_ids, special_ids
 
 from .arguments import json_text_in, typed_arguments, untyped
 from .families import Variant, family_of
@@ -28,7 +28,7 @@ class Parser:
         self._text_arguments = family_of(variant.family).text_arguments
         self._stops = stops
         self._pair = reasoning_ids(tokenizer)
-        self._control = control_ids(tokenizer)
+        self._marks = special_ids(tokenizer).union(self._pair)
         self._closing: Ids = []
         if family_of(variant.family).calls_end_reasoning and variant.thinking is not False:
             self._closing = encode("</think>")
@@ -39,7 +39,8 @@ class Parser:
         try:
             declared = untyped(tools) if self._text_arguments else tools
             parsed = self._upstream.parse_response(ids, tools=declared, prompt_ids=prompt)
-            if parsed.reasoning_complete is False and self._closed_by(prompt):
+            unclosed = parsed.reasoning_content and set(self._pair).isdisjoint(ids)  # a call ended it, for upstream
+            if (parsed.reasoning_complete is False or unclosed) and self._closed_by(prompt):
                 # Upstream goes by the end of its own prompt, not by what stands behind that.
                 parsed = self._upstream.parse_response([*self._pair[1:], *ids], tools=declared, prompt_ids=prompt)
                 parsed.reasoning_content = parsed.reasoning_content or None
@@ -66,8 +67,8 @@ class Parser:
         return ParsedResponse(parsed.content or "", parsed.reasoning_content, calls, termination, complete)
 
     def _closed_by(self, prompt: Ids | None) -> bool:
-        """Whether the last control token of a prompt closes the reasoning."""
-        last = next((token for token in reversed(prompt or ()) if token in self._control), None)
+        """Whether a prompt closes the reasoning last: it may go on with text, or with the beginning of a call."""
+        last = next((token for token in reversed(prompt or ()) if token in self._marks), None)
         return last is not None and self._pair[1:] == (last,)
 
     def _close_behind_a_call(self, ids: Ids, parsed: Any) -> int:
