@@ -110,10 +110,9 @@ class ParseCheck:
         closed = out.reasoning_content is None and self._ends_in(1, prompt_ids or ())
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
         stop = next((atom.start for atom in atoms if atom.control and atom.text in self._stop_texts), None)
-        twice = not out.tool_calls and any(
-            one != other for one, other in zip(marked, atoms, strict=True) if stop is None or one.start < stop
-        )
-        if (out.termination is Termination.STOP or ended) and (twice or self._stray(atoms, out.content, stop)):
+        before = [atom for atom in atoms if stop is None or atom.start < stop]
+        twice = not out.tool_calls and any(one != other for one, other in zip(marked, before, strict=False))
+        if (out.termination is Termination.STOP or ended) and (twice or self._frame.stands_in(out.content, before)):
             out = replace(out, termination=Termination.MALFORMED)
         try:
             account(marked, out, self._frame_beside(out), stop)
@@ -124,15 +123,6 @@ class ParseCheck:
                 return out if len(body) >= len(ids) - 1 else self._lossy(out, "ids follow the stop")
             return self._lossy(out, str(reason))
         return out
-
-    def _stray(self, atoms: Sequence[Atom], content: str, stop: int | None) -> bool:
-        """Whether control tokens of the format, sampled as such, stand in the content: half a call, a turn's opener."""
-        before = [atom for atom in atoms if stop is None or atom.start < stop]
-        marks = {mark for atom in before if atom.control and (mark := atom.text.strip()) and mark in content}
-        if not marks:
-            return False
-        spelled = "\n".join(atom.text for atom in before if not atom.control)
-        return any(content.count(mark) > spelled.count(mark) for mark in marks & self._frame.control)
 
     def _ends_in(self, mark: int, prompt_ids: Sequence[int]) -> bool:
         """Whether a prompt's last control token opens (0) or closes (1) reasoning."""

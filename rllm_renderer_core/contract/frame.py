@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,19 @@ class Frame:
         """The control tokens around messages, reasoning and calls, blanks stripped: none of them is ever part of a text."""
         shown = (*self._shown({"content": "omega"})[0], *self._calling[0])
         return frozenset(atom.text.strip() for atom in shown if atom.control and atom.text.strip())
+
+    def stands_in(self, content: str, atoms: Sequence[Atom]) -> bool:
+        """Whether such tokens, sampled as tokens, stand in the content: half a call, a turn's opener.
+
+        Args:
+            content: Of a completion.
+            atoms: Its pieces, without its stop.
+        """
+        marks = {mark for atom in atoms if atom.control and (mark := atom.text.strip()) and mark in content}
+        if not marks:
+            return False
+        spelled = "\n".join(atom.text for atom in atoms if not atom.control)
+        return any(content.count(mark) > spelled.count(mark) for mark in marks & self.control)
 
     @cached_property
     def _calling(self) -> tuple[list[Atom], int]:
