@@ -21,6 +21,8 @@ from .rewriting import QUESTION
 
 Parse = Callable[[list[int]], ParsedResponse]
 
+_END_IDS = 16
+"""How many ids at its end a prompt's opener may have."""
 _TEXT, _NAME, _ARGUMENTS = "omega", "zulu", ('{"yankee": "xray"}', '{"whiskey": 1}')
 
 _IDS = ("call00000", "functions.zulu:0")
@@ -70,8 +72,8 @@ class Unfinished:
             parse: Parses it behind that prompt; asked only where the ids alone don't tell.
         """
         stopped = not self._stops.isdisjoint(sampled)
-        inside = self._reasoning is None or _may_be_inside(self._reasoning, prompt, sampled)
-        if self._reasoning == () and _may_be_inside(self._unshown_reasoning, prompt, sampled):
+        inside = self._reasoning is None or _may_be_inside(self._reasoning, prompt, sampled, self._control)
+        if self._reasoning == () and _may_be_inside(self._unshown_reasoning, prompt, sampled, self._control):
             # The format shows no reasoning, so no parse tells; the model may write its markers all the same.
             raise BridgeDeclined(f"the completion {'stopped' if stopped else 'was cut off'} inside reasoning")
         if stopped and not inside:
@@ -177,13 +179,18 @@ def _call(call_id: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": _NAME, "arguments": arguments}}
 
 
-def _may_be_inside(markers: tuple[int, int] | tuple[()], prompt: IdsView, sampled: list[int]) -> bool:
-    """Whether the last reasoning marker opens: cheap, and right but for markers in the text of a message."""
+def _may_be_inside(markers: tuple[int, int] | tuple[()], prompt: IdsView, sampled: list[int], control: frozenset[int]) -> bool:
+    """Whether the last reasoning marker opens: cheap, and right but for markers in the text of a message. Of the prompt its end
+    is searched, and where no control token stands there (it goes on with a begun thought), what comes before up to one."""
     if not markers:
         return False
-    opening, closing = markers
-    for ids in (sampled, prompt[-16:]):
-        backwards = ids[::-1]
-        if opening in backwards or closing in backwards:
-            return opening in backwards[: backwards.index(closing) if closing in backwards else None]
+    end = prompt[-_END_IDS:]
+    for ids in (sampled, end):
+        for token in reversed(ids):
+            if token in markers:
+                return token == markers[0]
+    if control.isdisjoint(end):
+        for token in reversed(prompt[:-_END_IDS]):
+            if token in markers or token in control:
+                return token == markers[0]
     return False

@@ -107,3 +107,19 @@ def test_text_that_was_cut_off_is_bridged(qwen3):
     thought = renderer.tokenizer.encode("<think>\nis <tool_call> right?\n</think>\n\nThere are", add_special_tokens=False)
     out = renderer.try_bridge(prompt, thought, [{"role": "user", "content": "And?"}], tools=TOOLS)
     assert isinstance(out, RenderedTokens), out
+
+
+@pytest.mark.parametrize("backend", ["prime", "tinker", "chat-template"])
+@pytest.mark.parametrize("words", [3, 40, 2000])
+def test_a_thought_that_the_prompt_has_begun_and_nothing_closed_is_declined(qwen3, backend, words):
+    tokenizer = qwen3[0].tokenizer
+    try:
+        renderer = resolve("Qwen/Qwen3-8B", tokenizer, backend=backend, parity="off")
+    except RendererError as error:
+        pytest.skip(f"not proved on {backend}: {str(error).splitlines()[0]}")
+    prompt = [*qwen3[1], *tokenizer.encode("<think>\n" + "well " * words, add_special_tokens=False)]
+    for text, bridged in (("and so<|im_end|>", False), ("and so\n</think>\n\nFour.<|im_end|>", True)):
+        out = renderer.try_bridge(
+            prompt, tokenizer.encode(text, add_special_tokens=False), [{"role": "user", "content": "And?"}]
+        )
+        assert isinstance(out, RenderedTokens if bridged else BridgeDeclined), (text, out)
