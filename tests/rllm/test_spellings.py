@@ -231,9 +231,11 @@ def test_images_reach_a_renderer_of_images_before_the_text(no_plugins, install, 
         class Seeing(ToyRenderer):
             supports_media = True
             def render(self, messages, **options):
-                out = ToyRenderer.render(self, [{**m, "content": "text"} for m in messages], **options)
-                parts = [part.get("image", part.get("text")) for part in messages[0]["content"]]
-                chunks = [SimpleNamespace(tokens=out.token_ids[:1]), *parts]
+                texts = ["".join(part.get("text", "") for part in message["content"]) for message in messages]
+                out = ToyRenderer.render(self, [{**m, "content": t} for m, t in zip(messages, texts)], **options)
+                pictures = [part["image"] for part in messages[0]["content"] if "image" in part]
+                chunks = [SimpleNamespace(length=2, image=picture) for picture in pictures]
+                chunks += [SimpleNamespace(tokens=out.token_ids)]
                 out.multi_modal_data = SimpleNamespace(chunks=chunks)
                 return out
         return Seeing(query.tokenizer)""",
@@ -241,7 +243,7 @@ def test_images_reach_a_renderer_of_images_before_the_text(no_plugins, install, 
     install("rllm-renderer-seeing", source=source)
     renderer = rllm.resolve("me/see", tokenizer).renderer
     chunks = renderer.token_input([{"role": "user", "content": "what?", "images": ["a picture", "another"]}])
-    assert chunks[1:] == ["a picture", "another", "what?"]
+    assert [getattr(chunk, "image", None) for chunk in chunks] == ["a picture", "another", None]
     assert renderer.parse_completion([*toy.encode("a cat"), toy.END], chunks).content == "a cat"
 
 
