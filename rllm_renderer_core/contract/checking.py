@@ -22,6 +22,7 @@ from .accounting import Unaccounted, account, raw_spans
 from .arguments import json_status
 from .decoding import Atom, Decoder
 from .frame import Frame
+from .ids import last_of
 from .rewriting import Rewriter, located
 from .second_close import kept_whole, sketches, thoughts, with_second_closes
 
@@ -105,9 +106,10 @@ class ParseCheck:
             return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
         if unknown is not None:
             return self._lossy(out, f"id {unknown} isn't in the vocabulary and has no text", every=True)
-        out = self._rewritten(out, atoms, prompt_ids or (), tools)
+        ending = self._ending(prompt_ids or ())
+        out = self._rewritten(out, atoms, ending, tools)
         atoms = self._without_stop_strings(atoms)
-        closed = out.reasoning_content is None and self._ends_in(1, prompt_ids or ())
+        closed = out.reasoning_content is None and ending == 1
         marked = with_second_closes(atoms, self._reasoning, closed=closed)
         stop = next((atom.start for atom in atoms if atom.control and atom.text in self._stop_texts), None)
         before = [atom for atom in atoms if stop is None or atom.start < stop]
@@ -124,15 +126,15 @@ class ParseCheck:
             return self._lossy(out, str(reason))
         return out
 
-    def _ends_in(self, mark: int, prompt_ids: Sequence[int]) -> bool:
-        """Whether a prompt's last control token opens (0) or closes (1) reasoning."""
-        last = next((token for token in reversed(prompt_ids) if token in self._control), None)
-        return last is not None and self._reasoning_ids[mark : mark + 1] == (last,)
+    def _ending(self, prompt_ids: Sequence[int]) -> int | None:
+        """Whether a prompt's last control token opens (0) or closes (1) reasoning; ``None`` where it does neither."""
+        last = last_of(self._control, prompt_ids)
+        return self._reasoning_ids.index(last) if last is not None and last in self._reasoning_ids else None
 
     def _rewritten(
-        self, out: ParsedResponse, atoms: Sequence[Atom], prompt_ids: Sequence[int], tools: Sequence[Any] | None
+        self, out: ParsedResponse, atoms: Sequence[Atom], ending: int | None, tools: Sequence[Any] | None
     ) -> ParsedResponse:
-        """The calls that aren't what was sampled, or are part of a thought, lose their OK."""
+        """The calls that aren't what was sampled, or are part of a thought, lose their OK; ``ending`` as ``_ending`` says."""
         text = "".join(atom.text for atom in atoms)
         out = replace(out, tool_calls=located(text, out.tool_calls))
         spans = raw_spans(text, [call.raw for call in out.tool_calls])
@@ -144,8 +146,7 @@ class ParseCheck:
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
-            opened, closed = self._ends_in(0, prompt_ids), self._ends_in(1, prompt_ids)
-            for thought in thoughts(atoms, self._reasoning, opened=opened, closed=closed):
+            for thought in thoughts(atoms, self._reasoning, opened=ending == 0, closed=ending == 1):
                 faults.update((at, SKETCHED) for at in sketches(text, spans, thought) if at in sound)
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Any, overload
 
@@ -46,6 +46,11 @@ def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> li
         out: list[int] = ids
         return out
     return [_as_id(value, index, what, limit) for index, value in enumerate(ids)]
+
+
+def last_of(wanted: Collection[int], ids: Sequence[int]) -> int | None:
+    """The last id that is one of those wanted, or ``None``."""
+    return next((token for token in reversed(ids) if token in wanted), None)
 
 
 def are_ids(ids: list[Any], limit: int = LIMIT) -> bool:

@@ -3,7 +3,7 @@
 ``why</think>A </think> B`` has one reasoning and one content. Parsers cut at the last close, at the first, or at both, and lose
 or move ``A``. Here the second close counts as text that has to be somewhere, and where a backend has it nowhere, the completion
 is read as the first close says: ``why``, and ``A </think> B``.
-Of calls the first close tells as well: one that stands before it is a sketch.
+A call in any of a completion's thoughts is a sketch.
 """
 
 from __future__ import annotations

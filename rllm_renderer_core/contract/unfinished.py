@@ -16,7 +16,7 @@ from ..errors import BridgeDeclined
 from ..types import ParsedResponse, Renderer
 from ..vocabulary import control_ids, reasoning_ids
 from .decoding import Decoder
-from .ids import IdsView, common_prefix
+from .ids import IdsView, common_prefix, last_of
 from .rewriting import QUESTION
 
 Parse = Callable[[list[int]], ParsedResponse]
@@ -185,12 +185,9 @@ def _may_be_inside(markers: tuple[int, int] | tuple[()], prompt: IdsView, sample
     if not markers:
         return False
     end = prompt[-_END_IDS:]
-    for ids in (sampled, end):
-        for token in reversed(ids):
-            if token in markers:
-                return token == markers[0]
-    if control.isdisjoint(end):
-        for token in reversed(prompt[:-_END_IDS]):
-            if token in markers or token in control:
-                return token == markers[0]
-    return False
+    last = last_of(markers, sampled)
+    if last is None:
+        last = last_of(markers, end)
+    if last is None and control.isdisjoint(end):
+        last = last_of(control.union(markers), prompt[:-_END_IDS])
+    return last == markers[0]

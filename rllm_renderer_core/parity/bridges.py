@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from ..contract.ids import common_prefix
+from ..contract.ids import common_prefix, last_of
 from ..errors import BridgeDeclined, RendererError
 from ..renderer import ResolvedRenderer
 from ..types import RenderedTokens
@@ -123,8 +123,7 @@ def _with_reasoning_closed(reference: ResolvedRenderer, prompt: list[int], sampl
     markers = getattr(reference.upstream, "reasoning_ids", None)
     if markers:
         opening, closing = markers
-        last = next((token for token in reversed(prompt) if token in markers), None)
-        if last == opening and closing not in sampled:
+        if last_of(markers, prompt) == opening and closing not in sampled:
             return [closing, *sampled]
     return sampled
 

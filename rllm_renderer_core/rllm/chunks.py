@@ -16,12 +16,11 @@ def without_chunks(prompt: Sequence[Any]) -> Sequence[Any]:
     return prompt if ids == list(prompt) else ids
 
 
-def behind(prompt: Sequence[Any], bridged: RenderedTokens) -> RenderedTokens:
-    """A bridge of ``without_chunks(prompt)``, with the images in their places.
+def behind(prompt: Sequence[Any], ids: Sequence[Any], bridged: RenderedTokens) -> RenderedTokens:
+    """A bridge of ``ids``, which are ``without_chunks(prompt)``, with the images in their places.
 
     The ids behind an image don't depend on it, so that the one continues the other.
     """
-    ids = without_chunks(prompt)
     if ids is prompt:
         return bridged
     return RenderedTokens([*_flat(prompt), *bridged.token_ids[len(ids) :]])

@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import OptionError
 from ..resolver import select_backend
 from .renderer import RllmRenderer
-from .spellings import _spelled
+from .spellings import spelled
 
 
 def check_named(renderer: RllmRenderer, *, family: str | None = "auto", renderer_name: str | None = None) -> None:
@@ -26,7 +26,7 @@ def check_named(renderer: RllmRenderer, *, family: str | None = "auto", renderer
     given = {key: value for key, value in given.items() if value not in (None, "", "auto")}
     if not given:
         return
-    options: dict[str, Any] = {"image_processor": renderer.resolved.query.image_processor, **_spelled(family, renderer_name)}
+    options: dict[str, Any] = {"image_processor": renderer.resolved.query.image_processor, **spelled(family, renderer_name)}
     named = select_backend(renderer.resolution.model, renderer.tokenizer, **options)
     if (named.backend, named.renderer) != (renderer.backend, renderer.name):
         raise OptionError(

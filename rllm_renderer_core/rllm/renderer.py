@@ -144,9 +144,10 @@ class RllmRenderer:
         The prompt may have the chunks of images among its ids, as ``token_input`` has, or their JSON: they stay in their
         places, and nothing is said of the messages that the ids belong to.
         """
-        turn = without_chunks(previous_prompt_ids), previous_completion_ids, plain_messages(new_messages)
+        ids = without_chunks(previous_prompt_ids)
+        turn = ids, previous_completion_ids, plain_messages(new_messages)
         out = self.resolved.bridge_to_next_turn(*turn, tools=plain_tools(tools), previous_message=previous_message)
-        return out if out is None else behind(previous_prompt_ids, out)
+        return out if out is None else behind(previous_prompt_ids, ids, out)
 
     def try_bridge(
         self,
@@ -158,9 +159,10 @@ class RllmRenderer:
         previous_message: Message | None = None,
     ) -> RenderedTokens | BridgeDeclined:
         """As ``bridge_to_next_turn``, with the reason of a decline."""
-        turn = without_chunks(previous_prompt_ids), previous_completion_ids, plain_messages(new_messages)
+        ids = without_chunks(previous_prompt_ids)
+        turn = ids, previous_completion_ids, plain_messages(new_messages)
         out = self.resolved.try_bridge(*turn, tools=plain_tools(tools), previous_message=previous_message)
-        return out if isinstance(out, BridgeDeclined) else behind(previous_prompt_ids, out)
+        return out if isinstance(out, BridgeDeclined) else behind(previous_prompt_ids, ids, out)
 
     # Engines
 

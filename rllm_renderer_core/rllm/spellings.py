@@ -97,7 +97,7 @@ def resolve(
     pin = options["pin"] = read_pin(options.get("pin"))
     if pin is not None:
         model = _pinned_model(pin, model or getattr(tokenizer, "name_or_path", None))
-    options.update(_spelled(family, renderer_name))
+    options.update(spelled(family, renderer_name))
     if renderer_backend is not None:
         options["backend"] = renderer_backend
     resolved = resolved_as_wished(model or None, tokenizer, options, disable_thinking, reasoning_effort)
@@ -233,7 +233,7 @@ def _refuse_renderer_backend(backend: Any) -> None:
         )
 
 
-def _spelled(family: str | None, renderer_name: str | None) -> dict[str, str]:
+def spelled(family: str | None, renderer_name: str | None) -> dict[str, str]:
     """The option of ``rllm_renderer_core.resolve`` that names the renderer, or none."""
     given = [
         _addressed(option, value)

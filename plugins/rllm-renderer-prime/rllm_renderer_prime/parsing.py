@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rllm_renderer_core.contract.ids import last_of
 from rllm_renderer_core.contract.parsing import BROKEN
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 from rllm_renderer_core.vocabulary import reasoning_ids, special_ids
@@ -68,8 +69,7 @@ class Parser:
 
     def _closed_by(self, prompt: Ids | None) -> bool:
         """Whether a prompt closes the reasoning last: it may go on with text, or with the beginning of a call."""
-        last = next((token for token in reversed(prompt or ()) if token in self._marks), None)
-        return last is not None and self._pair[1:] == (last,)
+        return self._pair[1:] == (last_of(self._marks, prompt or ()),)
 
     def _close_behind_a_call(self, ids: Ids, parsed: Any) -> int:
         """Where the reasoning closes, if upstream took something inside it for a call; else 0."""
