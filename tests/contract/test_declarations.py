@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 
 import pytest
-import real_tokenizers
 import shapes
-from parse_formats import FORMATS, GLM, QWEN, TOOLS, glm, renderer
+from parse_formats import FORMATS, GLM, QWEN, TOOLS, glm, served
 
 from rllm_renderer_core import ToolCallStatus
-from rllm_renderer_core.errors import MessageError, RendererError, ToolError
+from rllm_renderer_core.errors import MessageError, ToolError
 
 
 class Raises:
@@ -31,15 +30,6 @@ UNUSABLE = {
     "a schema that is text": {"type": "function", "function": {"name": "look", "parameters": "{}"}},
 }
 NO_LIST = {"an iterator that raises": Raises(), "a number": 5, "text": "rm", "one declaration": TOOLS[0]}
-
-
-def served(backend, model):
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    try:
-        return renderer(backend, model)
-    except RendererError as error:
-        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
 
 
 @pytest.mark.parametrize("other", UNUSABLE)

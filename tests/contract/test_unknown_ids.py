@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import real_tokenizers
 import shapes
-from parse_formats import FORMATS, GLM, TOOLS, renderer
+from parse_formats import FORMATS, GLM, TOOLS, served
 
 from rllm_renderer_core.contract.decoding import Decoder
-from rllm_renderer_core.errors import RendererError
-
-
-def served(backend, model):
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    try:
-        return renderer(backend, model)
-    except RendererError as error:
-        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
 
 
 @pytest.mark.parametrize(("backend", "model", "call"), FORMATS[:6], ids=lambda each: getattr(each, "__name__", each))

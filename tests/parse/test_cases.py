@@ -7,22 +7,12 @@ import copy
 import pytest
 import real_tokenizers
 import shapes
-from parse_formats import DSML, FORMATS, GLM, TOOLS, glm, m2, renderer, v4, xml
+from parse_formats import DSML, FORMATS, GLM, TOOLS, glm, m2, renderer, served, v4, xml
 
 from rllm_renderer_core import Termination, resolve
 from rllm_renderer_core.errors import MessageError, RendererError
 
 each_format = pytest.mark.parametrize(("backend", "model", "call"), FORMATS, ids=lambda each: getattr(each, "__name__", each))
-
-
-def served(backend, model):
-    """The renderer and its tokenizer; skips where one of them isn't here."""
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    try:
-        return renderer(backend, model)
-    except RendererError as error:
-        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
 
 
 def parse(backend, model, text, *, tools=TOOLS, stop=True):

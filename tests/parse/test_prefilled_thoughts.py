@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import real_tokenizers
 import shapes
-from parse_formats import GLM, QWEN, TOOLS, glm, renderer, xml
-
-from rllm_renderer_core.errors import RendererError
+from parse_formats import GLM, QWEN, TOOLS, glm, served, xml
 
 KIMI, GEMMA = "moonshotai/Kimi-K2.6", "google/gemma-4-E2B-it"
 
@@ -34,15 +31,10 @@ each = pytest.mark.parametrize(
 )
 
 
-def served(backend, model):
+def prompted(backend, model):
     """The renderer, its tokenizer, and its prompt behind a user's message."""
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    try:
-        resolved, tokenizer = renderer(backend, model)
-        return resolved, tokenizer, list(resolved.render_ids([shapes.user("x")], tools=TOOLS, add_generation_prompt=True))
-    except RendererError as error:
-        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+    resolved, tokenizer = served(backend, model)
+    return resolved, tokenizer, list(resolved.render_ids([shapes.user("x")], tools=TOOLS, add_generation_prompt=True))
 
 
 def begun(tokenizer, prompt, opening, words):
@@ -55,7 +47,7 @@ def begun(tokenizer, prompt, opening, words):
 @each
 @pytest.mark.parametrize("words", [10, 5000])
 def test_a_thought_goes_on_behind_what_was_written_of_it(backend, model, marks, call, words):
-    resolved, tokenizer, prompt = served(backend, model)
+    resolved, tokenizer, prompt = prompted(backend, model)
     prompt = begun(tokenizer, prompt, marks[0], words)
     cut = resolved.parse_response(shapes.encode(tokenizer, "and so"), tools=TOOLS, prompt_ids=prompt)
     assert (cut.reasoning_content, cut.content, cut.reasoning_complete) == ("and so", "", False)

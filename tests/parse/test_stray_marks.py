@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import pytest
-import real_tokenizers
 import shapes
-from parse_formats import FORMATS, GLM, QWEN, TOOLS, renderer, xml
+from parse_formats import FORMATS, GLM, QWEN, TOOLS, served, xml
 
 from rllm_renderer_core import Termination
-from rllm_renderer_core.errors import RendererError
 
 ROLE = {QWEN: "<|im_start|>", GLM: "<|assistant|>"}
 CASES = [*[case for case in FORMATS if case[1] in ROLE], ("tml", QWEN, xml)]
 each = pytest.mark.parametrize(("backend", "model", "call"), CASES, ids=lambda each: getattr(each, "__name__", each))
 
 
-def served(backend, model):
+def prompted(backend, model):
     """The renderer, its tokenizer, and a prompt that has closed the reasoning."""
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    try:
-        resolved, tokenizer = renderer(backend, model)
-    except RendererError as error:
-        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")
+    resolved, tokenizer = served(backend, model)
     prompt = resolved.render_ids([shapes.user("x")], tools=TOOLS, add_generation_prompt=True)
     return resolved, tokenizer, [*prompt, *shapes.encode(tokenizer, "</think>" if model == GLM else "\n</think>\n\n")]
 
 
 @each
 def test_a_stray_mark_is_no_clean_end(backend, model, call):
-    resolved, tokenizer, prompt = served(backend, model)
+    resolved, tokenizer, prompt = prompted(backend, model)
     stop = resolved.get_stop_token_ids()[:1]
     opening, _, body = call(("path", "/tmp")).partition("<tool_call>")
     for begun, text in (("", f"hi {ROLE[model]} there"), ("", "hi</tool_call>there"), (opening + "<tool_call>", body)):
@@ -41,7 +34,7 @@ def test_a_stray_mark_is_no_clean_end(backend, model, call):
 
 @each
 def test_a_mark_that_ordinary_tokens_spell_is_text(backend, model, call):
-    resolved, tokenizer, prompt = served(backend, model)
+    resolved, tokenizer, prompt = prompted(backend, model)
     stop = resolved.get_stop_token_ids()[:1]
     spelled = [token for part in ("<tool", "_call>", " it", " is") for token in shapes.encode(tokenizer, part)]
     for text, calls in (("", 0), (call(("path", "/tmp")), 1)):

@@ -72,6 +72,14 @@ print("done", made.source)
 """
 
 
+def runs_to_its_end(process, tmp_path, script, name):
+    """The script's last words are "done" and its name."""
+    file = tmp_path / f"{name}.py"
+    file.write_text(script)
+    result = process("-W", "ignore", file)
+    assert result.stdout.split()[-2:] == ["done", name], result.stderr[-4000:]
+
+
 def run(process, tmp_path, *arguments, **options):
     file = tmp_path / "engine.py"
     file.write_text(SCRIPT)
@@ -149,10 +157,7 @@ def test_images_reach_the_sampler_as_chunks_in_their_place(process, tmp_path):
     needs("Qwen/Qwen3.5-9B")
     if importlib.util.find_spec("PIL") is None:
         pytest.skip("no image was shown to an engine: pillow isn't installed")
-    file = tmp_path / "vision.py"
-    file.write_text(VISION)
-    result = process("-W", "ignore", file)
-    assert result.stdout.split()[-2:] == ["done", "image"], result.stderr[-4000:]
+    runs_to_its_end(process, tmp_path, VISION, "image")
 
 
 LENGTHS = """
@@ -198,10 +203,9 @@ def test_what_is_left_for_an_answer_is_counted_in_positions(process, tmp_path):
     for name in ("PIL", "codetiming", "polars"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"no image was shown to a workflow: {name} isn't installed")
-    file = tmp_path / "lengths.py"
-    file.write_text(VISION.replace('print("done", "image")', "") + LENGTHS + 'print("done", "lengths")')
-    result = process("-W", "ignore", file)
-    assert result.stdout.split()[-2:] == ["done", "lengths"], result.stderr[-4000:]
+    runs_to_its_end(
+        process, tmp_path, VISION.replace('print("done", "image")', "") + LENGTHS + 'print("done", "lengths")', "lengths"
+    )
 
 
 def test_parser_of_old_stays_reachable(changed, process):
@@ -269,10 +273,7 @@ print("done", "completer")
 
 def test_completer_continues_what_was_sampled_and_nothing_else(process, tmp_path):
     needs("Qwen/Qwen3-8B")
-    file = tmp_path / "completer.py"
-    file.write_text(COMPLETER)
-    result = process("-W", "ignore", file)
-    assert result.stdout.split()[-2:] == ["done", "completer"], result.stderr[-4000:]
+    runs_to_its_end(process, tmp_path, COMPLETER, "completer")
 
 
 EFFORT = """
@@ -322,10 +323,7 @@ print("done", "effort")
 
 def test_reasoning_effort_of_the_engine_and_of_a_call_is_in_the_prompt(process, tmp_path):
     needs("openai/gpt-oss-20b")
-    file = tmp_path / "effort.py"
-    file.write_text(EFFORT)
-    result = process("-W", "ignore", file)
-    assert result.stdout.split()[-2:] == ["done", "effort"], result.stderr[-4000:]
+    runs_to_its_end(process, tmp_path, EFFORT, "effort")
 
 
 ASYNC = """
@@ -361,7 +359,4 @@ print("done", "async")
 
 def test_client_of_fully_async_renders_and_parses_by_the_renderer(process, tmp_path):
     needs("Qwen/Qwen3-8B")
-    file = tmp_path / "client.py"
-    file.write_text(ASYNC)
-    result = process("-W", "ignore", file)
-    assert result.stdout.split()[-2:] == ["done", "async"], result.stderr[-4000:]
+    runs_to_its_end(process, tmp_path, ASYNC, "async")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 
+import pytest
 import real_tokenizers
 
-from rllm_renderer_core import resolve
+from rllm_renderer_core import RendererError, resolve
 
 STRING, NUMBER = {"type": "string"}, {"type": "number"}
 TOOLS = [
@@ -65,3 +66,13 @@ FORMATS = [
 def renderer(backend, model):
     tokenizer = real_tokenizers.load(model)
     return resolve(model, tokenizer, backend=backend, parity="off"), tokenizer
+
+
+def served(backend, model):
+    """The renderer and its tokenizer; skips where one of them isn't here."""
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    try:
+        return renderer(backend, model)
+    except RendererError as error:
+        pytest.skip(f"not proved on {backend} for {model}: {str(error).splitlines()[0]}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import real_tokenizers
 import shapes
 
@@ -47,6 +48,14 @@ def served(model: str, backend: str) -> Served | str:
     if text_of is None:
         return f"no official text of {backend}:{renderer.name} can be had offline"
     return Served(model, backend, renderer, tokenizer, text_of)
+
+
+def on(model: str, backend: str = "chat-template") -> Served:
+    """The model on the backend; skips with the reason where it can't be measured there."""
+    found = served(model, backend)
+    if isinstance(found, str):
+        pytest.skip(f"not proved: {found}")
+    return found
 
 
 def tools_on(on: Served, declared: bool) -> Any:

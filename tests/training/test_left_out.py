@@ -9,29 +9,12 @@ from typing import Any
 import pytest
 import shapes
 import supervised_oracle as oracle
-from supervised_backends import Served, served
+from supervised_backends import Served, on
 
 from rllm_renderer_core import UnreachableTurnError, resolve, supervised
 from rllm_renderer_core.training.left_out import doubtful
 
 ASKED = [shapes.user("Two and two?")]
-
-
-def on(model: str) -> Served:
-    found = served(model, "chat-template")
-    if isinstance(found, str):
-        pytest.skip(f"not proved: {found}")
-    return found
-
-
-@pytest.fixture(scope="module")
-def llama() -> Served:
-    return on("meta-llama/Llama-3.2-3B-Instruct")
-
-
-@pytest.fixture(scope="module")
-def qwen() -> Served:
-    return on("Qwen/Qwen3-8B")
 
 
 def said(content: str | None, **keys: Any) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 import real_tokenizers
 import shapes
 import supervised_oracle as oracle
-from supervised_backends import Served, served, tools_on
+from supervised_backends import Served, on, tools_on
 
 from rllm_renderer_core import (
     BridgeDeclined,
@@ -27,23 +27,6 @@ from rllm_renderer_core import (
 PLAIN, _ = oracle.CONVERSATIONS["plain"]
 REASONED, _ = oracle.CONVERSATIONS["reasoning"]
 CYCLE, _ = oracle.CONVERSATIONS["tool cycle"]
-
-
-def on(model: str, backend: str = "chat-template") -> Served:
-    found = served(model, backend)
-    if isinstance(found, str):
-        pytest.skip(f"not proved: {found}")
-    return found
-
-
-@pytest.fixture(scope="module")
-def llama() -> Served:
-    return on("meta-llama/Llama-3.2-3B-Instruct")
-
-
-@pytest.fixture(scope="module")
-def qwen() -> Served:
-    return on("Qwen/Qwen3-8B")
 
 
 def with_keys(**keys: dict[int, Any]) -> list[dict[str, Any]]:
