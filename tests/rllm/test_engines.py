@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 import real_tokenizers
 import rllm_source
@@ -89,9 +87,7 @@ def run(process, tmp_path, *arguments, **options):
 
 
 def needs(model):
-    for name in ("tinker", "tinker_cookbook", "renderers"):
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"rLLM's engines weren't run: {name} isn't installed")
+    rllm_source.need("rLLM's engines weren't run", "tinker", "tinker_cookbook", "renderers")
     if why := real_tokenizers.missing(model):
         pytest.skip(why)
     if "DeepSeek-V4" in model:
@@ -155,8 +151,7 @@ print("done", "image")
 def test_images_reach_the_sampler_as_chunks_in_their_place(process, tmp_path):
     """A model with vision: the picture itself, between the ids around it, and no bare placeholder."""
     needs("Qwen/Qwen3.5-9B")
-    if importlib.util.find_spec("PIL") is None:
-        pytest.skip("no image was shown to an engine: pillow isn't installed")
+    rllm_source.need("no image was shown to an engine", "PIL")
     runs_to_its_end(process, tmp_path, VISION, "image")
 
 
@@ -200,9 +195,7 @@ assert left == [4096, 4096 - (prompts[1] - prompts[0])], (left, prompts)
 def test_what_is_left_for_an_answer_is_counted_in_positions(process, tmp_path):
     """An image is one chunk of many positions."""
     needs("Qwen/Qwen3.5-9B")
-    for name in ("PIL", "codetiming", "polars"):
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"no image was shown to a workflow: {name} isn't installed")
+    rllm_source.need("no image was shown to a workflow", "PIL", "codetiming", "polars")
     runs_to_its_end(
         process, tmp_path, VISION.replace('print("done", "image")', "") + LENGTHS + 'print("done", "lengths")', "lengths"
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import pytest
 import real_tokenizers
+import rllm_source
 
 pytestmark = pytest.mark.slow
 MODEL = "Qwen/Qwen3.5-9B"
@@ -90,9 +90,7 @@ SAMPLED = "Red.\n</think>\n\nIt is red.<|im_end|>"
 @pytest.fixture(scope="module")
 def found(process, tmp_path_factory):
     """What the script saw."""
-    for name in ("tinker", "tinker_cookbook", "PIL"):
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"no picture went through the gateway: {name} isn't installed")
+    rllm_source.need("no picture went through the gateway", "tinker", "tinker_cookbook", "PIL", "codetiming", "polars")
     if why := real_tokenizers.missing(MODEL):
         pytest.skip(why)
     file = tmp_path_factory.mktemp("images") / "images.py"

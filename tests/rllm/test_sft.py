@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import pytest
 import real_tokenizers
+import rllm_source
 
 pytestmark = pytest.mark.slow
 MODEL = "Qwen/Qwen3-8B"
@@ -75,9 +75,8 @@ SECOND = (
 
 
 def needs():
-    for name in ("tinker", "tinker_cookbook", "omegaconf", "datasets", "torch", "polars", "codetiming"):
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"rLLM's SFT backends weren't run: {name} isn't installed")
+    needed = ("tinker", "tinker_cookbook", "omegaconf", "datasets", "torch", "polars", "codetiming")
+    rllm_source.need("rLLM's SFT backends weren't run", *needed)
 
 
 def test_all_three_train_what_the_model_samples_behind_its_own_prompt(process, changed, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import re
 
@@ -27,9 +26,7 @@ def test_gateway_unit_tests_with_our_wrapper_as_their_renderer(changed, process)
 
 
 def test_engine_tests_after_the_change(changed, process):
-    for name in ("tinker_cookbook", "renderers"):
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"rLLM's engine tests weren't run: {name} isn't installed")
+    rllm_source.need("rLLM's engine tests weren't run", "tinker_cookbook", "renderers")
     if why := real_tokenizers.missing("Qwen/Qwen3-8B"):
         pytest.skip(why)
     files = ENGINE_TESTS[rllm_source.unified(changed)]

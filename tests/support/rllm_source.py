@@ -8,6 +8,8 @@ import pathlib
 import shutil
 import sys
 
+import pytest
+
 GATEWAY = pathlib.Path("rllm-model-gateway/src/rllm_model_gateway")
 
 
@@ -15,6 +17,13 @@ def source() -> pathlib.Path | None:
     """The root of rLLM's repository, where ``RLLM_SOURCE`` names one."""
     found = os.environ.get("RLLM_SOURCE")
     return pathlib.Path(found) if found else None
+
+
+def need(what: str, *modules: str) -> None:
+    """Skip where a module isn't installed, with ``what`` isn't proved then."""
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{what}: {name} isn't installed")
 
 
 def missing(*, repository: bool = False) -> str | None:
