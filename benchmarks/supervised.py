@@ -17,8 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 import run  # the table, and the path to the tests' vocabularies
+from rllm_renderer_training import supervised
 
-from rllm_renderer_core import resolve, supervised
+from rllm_renderer_core import resolve
 
 PLAIN, THINKING = "Qwen/Qwen3-4B-Instruct-2507", "Qwen/Qwen3-8B"
 BUDGET, BUDGET_GROWTH = 1.5, 1.5
@@ -103,9 +104,8 @@ def in_bulk(table: run.Table, rows: int) -> None:
     import resource
 
     import datasets
-
-    from rllm_renderer_core.training.bulk import build
-    from rllm_renderer_core.training.mapper import SupervisedMapper
+    from rllm_renderer_training.bulk.build import build
+    from rllm_renderer_training.bulk.mapper import SupervisedMapper
 
     datasets.disable_progress_bars()
     mapper = SupervisedMapper(PLAIN, options={"backend": "chat-template", "parity": "off"}, load=run.real_tokenizers.load)

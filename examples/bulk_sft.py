@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import scripted_model
+from rllm_renderer_training.sequences.supervised import supervised
 
 from rllm_renderer_core import RendererError, resolve
-from rllm_renderer_core.training.supervised import supervised
 
 
 def made_up() -> Iterator[dict[str, Any]]:

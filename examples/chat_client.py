@@ -11,8 +11,9 @@ import json
 from typing import Any
 
 import scripted_model
+from rllm_renderer_training import Rollout
 
-from rllm_renderer_core import Rollout, resolve
+from rllm_renderer_core import resolve
 
 
 class Server:

@@ -12,9 +12,10 @@ import asyncio
 from typing import Any
 
 import scripted_model
+from rllm_renderer_training import Rollout
+from rllm_renderer_training.export.arrays import to_arrays
 
-from rllm_renderer_core import ResolvedRenderer, Rollout, resolve
-from rllm_renderer_core.training.export import to_arrays
+from rllm_renderer_core import ResolvedRenderer, resolve
 
 GROUPS, BRANCHES = 8, 8
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import scripted_model
 import stand_in_server
+from rllm_renderer_training import Rollout
 
-from rllm_renderer_core import Rollout, resolve
+from rllm_renderer_core import resolve
 
 
 class Sampled(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rllm_renderer_cli.demo.tokenizer import MODEL, QwenVocabulary
+
 from rllm_renderer_core import ToolCall
-from rllm_renderer_core.cli.demo_tokenizer import MODEL, QwenVocabulary
 
 TOOLS = [
     {

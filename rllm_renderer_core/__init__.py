@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__ as __version__
 
 _HOME = {
-    "resolver": ("resolve", "select_backend", "explain"),
-    "explanation": ("Explanation",),
-    "discovery": ("plugins",),
-    "metadata": ("PluginInfo",),
-    "resolution": ("Resolution",),
-    "request": ("Options",),
-    "renderer": ("ResolvedRenderer",),
+    "resolving.resolver": ("resolve", "select_backend", "explain"),
+    "resolving.explanation": ("Explanation",),
+    "resolving.request": ("Options",),
+    "renderer.resolved": ("ResolvedRenderer",),
+    "renderer.resolution": ("Resolution",),
+    "plugin.discovery": ("plugins",),
+    "plugin.metadata": ("PluginInfo",),
     "types": (
         "Message",
         "Renderer",
@@ -29,12 +29,6 @@ _HOME = {
         "Termination",
     ),
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "hookimpl"),
-    "learned.seam": ("SeamBridge",),
-    "learned.parser": ("LearnedParser",),
-    "training.rollout": ("Rollout",),
-    "training.segment": ("Decline", "Segment"),
-    "training.supervised": ("supervised",),
-    "training.example": ("SupervisedExample",),
     "errors": (
         "RendererError",
         "MessageError",
@@ -54,8 +48,6 @@ _HOME = {
         "IncompatiblePluginError",
         "TokenizerError",
         "ContractError",
-        "RolloutError",
-        "UnreachableTurnError",
         "PinMismatchError",
         "ParityError",
         "BridgeDeclined",
@@ -67,29 +59,22 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [*_MODULE]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from .discovery import plugins as plugins
     from .errors import *  # noqa: F403
-    from .explanation import Explanation as Explanation
-    from .learned.parser import LearnedParser as LearnedParser
-    from .learned.seam import SeamBridge as SeamBridge
-    from .metadata import PluginInfo as PluginInfo
     from .plugin import Backend as Backend
     from .plugin import Coverage as Coverage
     from .plugin import Match as Match
     from .plugin import Query as Query
     from .plugin import Unavailable as Unavailable
     from .plugin import hookimpl as hookimpl
-    from .renderer import ResolvedRenderer as ResolvedRenderer
-    from .request import Options as Options
-    from .resolution import Resolution as Resolution
-    from .resolver import explain as explain
-    from .resolver import resolve as resolve
-    from .resolver import select_backend as select_backend
-    from .training.example import SupervisedExample as SupervisedExample
-    from .training.rollout import Rollout as Rollout
-    from .training.segment import Decline as Decline
-    from .training.segment import Segment as Segment
-    from .training.supervised import supervised as supervised
+    from .plugin.discovery import plugins as plugins
+    from .plugin.metadata import PluginInfo as PluginInfo
+    from .renderer.resolution import Resolution as Resolution
+    from .renderer.resolved import ResolvedRenderer as ResolvedRenderer
+    from .resolving.explanation import Explanation as Explanation
+    from .resolving.request import Options as Options
+    from .resolving.resolver import explain as explain
+    from .resolving.resolver import resolve as resolve
+    from .resolving.resolver import select_backend as select_backend
     from .types import Message as Message
     from .types import ParsedResponse as ParsedResponse
     from .types import RenderedTokens as RenderedTokens

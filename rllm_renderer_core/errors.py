@@ -114,21 +114,6 @@ class ContractError(RendererError):
     """A backend broke the renderer contract (a bridge that doesn't start with prompt and completion, a wrong return type)."""
 
 
-class RolloutError(RendererError):
-    """The methods of a ``Rollout`` were called in an order that has no meaning."""
-
-
-class UnreachableTurnError(RendererError, ValueError):
-    """An assistant message that the model can't say behind the prompt that serving renders for what comes before it.
-
-    ``index`` is its position, ``prompt_text`` what the prompt ends with, ``turn_text`` what the format writes for the message.
-    """
-
-    index: int = -1
-    prompt_text: str = ""
-    turn_text: str = ""
-
-
 class PinMismatchError(RendererError):
     """A pinned ``Resolution`` can't be reproduced here. ``differences`` lists what differs, one line each."""
 

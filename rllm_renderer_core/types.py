@@ -203,7 +203,7 @@ class ParsedResponse:
 class Renderer(Protocol):
     """What a backend creates, and what ``resolve`` returns: messages to ids, ids back, and the bridge between turns.
 
-    Messages and tools reach a backend in the normal form of ``rllm_renderer_core.contract.messages``. All ids are of the
+    Messages and tools reach a backend in the normal form of ``rllm_renderer_core.normal_form.messages``. All ids are of the
     model's vocabulary; nothing here takes or returns text where it could take ids.
 
     A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, the pair

@@ -22,11 +22,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import real_tokenizers
 import shapes
 from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with
+from rllm_renderer_template.parity.comparison import parity
+from rllm_renderer_template.parity.report import Outcome
 
 from rllm_renderer_core import BridgeDeclined, resolve
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.parity.comparison import parity
-from rllm_renderer_core.parity.report import Outcome
 
 BACKENDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("prime", {}),

@@ -18,13 +18,13 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import real_tokenizers
 from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with
+from rllm_renderer_template.parity.bridges import BridgeOutcome
+from rllm_renderer_template.parity.comparison import Budget
+from rllm_renderer_template.parity.detection import Tried, nearest, refusal, try_all
+from rllm_renderer_template.parity.report import Outcome
 
-from rllm_renderer_core.discovery import load_backends
-from rllm_renderer_core.parity.bridges import BridgeOutcome
-from rllm_renderer_core.parity.comparison import Budget
-from rllm_renderer_core.parity.detection import Tried, nearest, refusal, try_all
-from rllm_renderer_core.parity.report import Outcome
 from rllm_renderer_core.plugin import Query
+from rllm_renderer_core.plugin.discovery import load_backends
 
 HIDDEN = "ckpt-step-40"
 WORDS = {

@@ -20,11 +20,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import real_tokenizers
 from models_cells import Table, measured_with
+from rllm_renderer_template.chat_template.names import TEMPLATE_BACKEND
+from rllm_renderer_template.parity.comparison import parity
 
 from rllm_renderer_core import NoBackendError, resolve
-from rllm_renderer_core.parity.comparison import parity
-from rllm_renderer_core.plugin import TEMPLATE_BACKEND
-from rllm_renderer_core.renderer import ResolvedRenderer
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 INSTALLED = {
     "all plugins": "",

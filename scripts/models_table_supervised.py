@@ -26,9 +26,9 @@ import real_tokenizers
 import shapes
 import supervised_oracle as oracle
 from models_cells import Table, measured_with, wanted
+from rllm_renderer_training import supervised
 from supervised_backends import BACKENDS, Served, served, tools_on
 
-from rllm_renderer_core import supervised
 from rllm_renderer_core.errors import RendererError
 
 Sequences = list[tuple[list[int], list[bool]]]

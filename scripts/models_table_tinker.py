@@ -24,8 +24,8 @@ from rllm_renderer_tinker.backend import TinkerBackend
 
 from rllm_renderer_core import BridgeDeclined, RendererError
 from rllm_renderer_core.plugin import Coverage, Query
-from rllm_renderer_core.renderer import ResolvedRenderer
-from rllm_renderer_core.resolution import Resolution
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 OWN = "there is nothing official to compare with; it equals the renderer's own full render"
 

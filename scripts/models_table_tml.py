@@ -21,11 +21,11 @@ import shapes
 import tml_oracle as oracle
 import tml_sft
 from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Table, measured_with, reason_of
+from rllm_renderer_template.parity.bridges import BridgeOutcome, compare_bridges
+from rllm_renderer_template.parity.probes import PROBES, Probe
 from rllm_renderer_tml.families import FAMILIES
 
 from rllm_renderer_core import BridgeDeclined, RendererError
-from rllm_renderer_core.parity.bridges import BridgeOutcome, compare_bridges
-from rllm_renderer_core.parity.probes import PROBES, Probe
 
 OUTCOMES = {
     BridgeOutcome.AGREES: EQUAL,

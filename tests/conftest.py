@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folders = [] if importlib.util.find_spec("rllm_renderer_core") else [str(ROOT)]
     created = tempfile.mkdtemp(prefix="rllm-renderer-metadata-")
     config.stash[_CREATED] = [created]
-    for file in sorted(ROOT.glob("plugins/*/pyproject.toml")):
+    for file in sorted([*ROOT.glob("plugins/*/pyproject.toml"), *ROOT.glob("packages/*/pyproject.toml")]):
         project = tomllib.loads(file.read_text(encoding="utf-8"))
         name = project["project"]["name"]
         try:
@@ -93,17 +93,17 @@ def ids_alone(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.parent.name not in ("prime", "tinker", "fireworks", "minimax_m3"):
         yield
         return
-    from rllm_renderer_core.plugin import probing
+    from rllm_renderer_core.plugin import in_probe
 
-    token = probing.set(True)
+    token = in_probe.set(True)
     yield
-    probing.reset(token)
+    in_probe.reset(token)
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable of the user's shell decides a test, and what was warned about in one test is warned about in the next."""
-    from rllm_renderer_core import discovery
+    from rllm_renderer_core.plugin import discovery
 
     for name in [name for name in os.environ if name.startswith("RLLM_RENDERER_")]:
         monkeypatch.delenv(name)
@@ -113,14 +113,24 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core alone, and what the test itself installs: the project's own plugins are hidden, and not hinted at either."""
-    from rllm_renderer_core import discovery
+def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core, and what the test itself installs: the project's own plugins are hidden, and not hinted at either."""
+    _hide_plugins(monkeypatch, kept=())
 
-    real = {(plugin.name, plugin.distribution) for plugin in discovery.find()}
+
+@pytest.fixture
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with the chat template."""
+    _hide_plugins(monkeypatch, kept=("chat-template",))
+
+
+def _hide_plugins(monkeypatch: pytest.MonkeyPatch, kept: tuple[str, ...]) -> None:
+    from rllm_renderer_core.plugin import discovery
+
     find = discovery.find
-    monkeypatch.setattr(discovery, "find", lambda: [p for p in find() if (p.name, p.distribution) not in real])
-    for name in list(discovery.KNOWN_PLUGINS):
+    hidden = {(plugin.name, plugin.distribution) for plugin in find() if plugin.name not in kept}
+    monkeypatch.setattr(discovery, "find", lambda: [p for p in find() if (p.name, p.distribution) not in hidden])
+    for name in [name for name in discovery.KNOWN_PLUGINS if name not in kept]:
         monkeypatch.delitem(discovery.KNOWN_PLUGINS, name)
 
 

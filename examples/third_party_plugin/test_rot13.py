@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rllm_renderer_rot13.renderer import Rot13Renderer
+from rllm_renderer_template import SeamBridge
 
 from rllm_renderer_core.testing import RendererConformance
 
@@ -14,5 +15,6 @@ def renderer() -> Rot13Renderer:
 
 
 class TestRot13(RendererConformance):
+    oracle = SeamBridge
     reasoning = False
     examples = 5

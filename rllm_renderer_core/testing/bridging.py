@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ..renderer import ResolvedRenderer
+from ..renderer.resolved import ResolvedRenderer
 from ..types import RenderedTokens
 from . import turns as script
 from .capabilities import Capabilities, by_name
@@ -53,11 +53,11 @@ class BridgingChecks(Capabilities):
         self._need("bridges")
         turn = self._fitting(turn)
         for prompt, sampled, out in self._bridged(resolved, turn):
-            check_delta(resolved, oracle_of(resolved), turn, prompt, sampled, out, closes=self.stop_token)
+            check_delta(resolved, oracle_of(resolved, type(self).oracle), turn, prompt, sampled, out, closes=self.stop_token)
 
     def test_generated_turns_keep_the_contract(self, resolved: ResolvedRenderer) -> None:
         self._need("bridges")
-        oracle = oracle_of(resolved)
+        oracle = oracle_of(resolved, type(self).oracle)
         closes = sorted(closing_ids(resolved))[-16:]
 
         @self._settings

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ..contract.messages import normalize_messages, normalize_tools
-from ..renderer import ResolvedRenderer
+from ..normal_form.messages import normalize_messages, normalize_tools
+from ..renderer.resolved import ResolvedRenderer
 from ..types import RenderedTokens
 from .checks import bridge, completions, ids_of_bridge
 from .turns import CONVERSATIONS, TURNS, Turn
@@ -39,6 +39,8 @@ class Capabilities:
         examples: How many generated cases each test tries.
         reference: ``(messages, tools, add_generation_prompt) -> ids`` of the official template or encoder. What it raises skips
             the conversation.
+        oracle: ``(render, stop_ids, special_ids)`` to an object with ``bridge_to_next_turn``, to which bridges are
+            compared beside the whole render: ``rllm_renderer_template.SeamBridge`` where that is installed.
     """
 
     bridges: ClassVar[bool] = True
@@ -55,6 +57,7 @@ class Capabilities:
     literal_text: ClassVar[bool] = True
     examples: ClassVar[int] = 50
     reference: Callable[..., Sequence[int]] | None = None
+    oracle: ClassVar[Callable[..., Any] | None] = None
 
     @pytest.fixture
     def resolved(self, renderer: Any) -> ResolvedRenderer:

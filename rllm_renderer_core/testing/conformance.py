@@ -22,8 +22,8 @@ import pickle
 
 import pytest
 
-from ..contract.messages import normalize_messages, normalize_tools
-from ..renderer import ResolvedRenderer
+from ..normal_form.messages import normalize_messages, normalize_tools
+from ..renderer.resolved import ResolvedRenderer
 from .bridging import BridgingChecks
 from .capabilities import by_name
 from .checks import check_threads, completions, ids_of_bridge

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ..contract.ids import common_prefix
-from ..renderer import ResolvedRenderer
+from ..normal_form.ids import common_prefix
+from ..renderer.resolved import ResolvedRenderer
 from ..types import Termination
 from . import turns as script
 from .capabilities import Capabilities

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ..contract.messages import normalize_messages, normalize_tools
 from ..errors import RendererError
-from ..renderer import ResolvedRenderer
+from ..normal_form.messages import normalize_messages, normalize_tools
+from ..renderer.resolved import ResolvedRenderer
 from ..types import ToolCall, ToolSpec
 from . import turns as script
 from .capabilities import Capabilities, by_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..plugin import Backend, Coverage, Match, Query
-from ..renderer import ResolvedRenderer
-from ..resolution import Resolution
+from ..renderer.resolution import Resolution
+from ..renderer.resolved import ResolvedRenderer
 from ..types import Renderer
 
 

@@ -18,8 +18,7 @@ pytest.importorskip("rich")
 def run() -> Callable[..., Any]:
     """``run("explain", "model", input=...)``: click's result, with ``exit_code``, ``stdout`` and ``stderr``."""
     from click.testing import CliRunner
-
-    from rllm_renderer_core.cli.app import cli
+    from rllm_renderer_cli.app import cli
 
     def run(*arguments: str, input: str | None = None) -> Any:
         result = CliRunner().invoke(cli, list(arguments), input=input, prog_name="rllm-renderer")
@@ -106,7 +105,7 @@ class ToyTokenizer:
 @pytest.fixture
 def toy(install: Any, no_plugins: None, toy_source: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> ToyTokenizer:
     """The toy plugin, installed alone, and ``--tokenizer toy``."""
-    from rllm_renderer_core import vocabulary
+    from rllm_renderer_core.normal_form import tokenizer as vocabulary
 
     install("rllm-renderer-toy", source=toy_source())
     tokenizer = ToyTokenizer()

@@ -14,7 +14,7 @@ ADDED = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    from rllm_renderer_core.cli.demo_tokenizer import QwenVocabulary
+    from rllm_renderer_cli.demo.tokenizer import QwenVocabulary
 
     return QwenVocabulary()
 
@@ -103,8 +103,9 @@ def test_it_is_picklable(vocabulary):
 
 @pytest.fixture(scope="module")
 def played(vocabulary, prime):
+    from rllm_renderer_cli.demo.episode import play
+
     from rllm_renderer_core import resolve
-    from rllm_renderer_core.cli.episode import play
 
     return play(resolve(None, vocabulary, backend="prime"), vocabulary)
 
@@ -179,7 +180,7 @@ def test_it_needs_neither_torch_nor_transformers(python, prime):
         "import sys\n"
         "sys.modules.update(torch=None, transformers=None)\n"
         "sys.argv = ['rllm-renderer', 'demo']\n"
-        "from rllm_renderer_core.cli import main\n"
+        "from rllm_renderer_cli import main\n"
         "main()"
     )
     assert done.returncode == 0, done.stderr

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
+from rllm_renderer_template.parity.probes import PROBES
 from toy import ToyTokenizer
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import resolve
-from rllm_renderer_core.parity.probes import PROBES
 
 ALL = f"{len(PROBES)} of {len(PROBES)}"
 
 
 @pytest.fixture(autouse=True)
 def tokenizers(no_plugins, monkeypatch):
-    from rllm_renderer_core import vocabulary
+    from rllm_renderer_core.normal_form import tokenizer as vocabulary
 
     found = {"toy": TemplateTokenizer(), "bare": ToyTokenizer()}
     monkeypatch.setattr(vocabulary, "load_tokenizer", lambda name: found[name])

@@ -30,8 +30,9 @@ def doctor(run):
 @pytest.fixture(autouse=True)
 def alone(no_plugins, monkeypatch):
     """The environment of the test run itself isn't what is examined here."""
-    from rllm_renderer_core import discovery
-    from rllm_renderer_core.cli import checkup
+    from rllm_renderer_cli.doctor import checkup
+
+    from rllm_renderer_core.plugin import discovery
 
     monkeypatch.setattr(checkup, "find", lambda: discovery.find())
     monkeypatch.setattr(checkup, "_core_metadata", lambda: ())
@@ -182,7 +183,7 @@ def test_variables(doctor, install, toy_source, monkeypatch):
 
 
 def test_metadata_of_the_core_that_is_stale_or_absent(monkeypatch, alone):
-    from rllm_renderer_core.cli import checkup
+    from rllm_renderer_cli.doctor import checkup
 
     monkeypatch.undo()
     monkeypatch.setattr(checkup, "_version", lambda name: "0.0.1")
@@ -194,7 +195,7 @@ def test_metadata_of_the_core_that_is_stale_or_absent(monkeypatch, alone):
 
 
 def test_what_an_interrupted_uninstall_left_has_no_name():
-    from rllm_renderer_core.cli import checkup
+    from rllm_renderer_cli.doctor import checkup
 
     class Left:
         @property
@@ -240,7 +241,7 @@ def test_the_traceback_of_what_was_raised(run, install):
 
 
 def test_a_model_is_tried_where_one_is_named(run, install, toy_source, monkeypatch):
-    from rllm_renderer_core import vocabulary
+    from rllm_renderer_core.normal_form import tokenizer as vocabulary
 
     install("rllm-renderer-toy", source=toy_source().replace("return [2]", "return ['<end>']"))
     monkeypatch.setattr(vocabulary, "load_tokenizer", lambda name: ToyTokenizer())

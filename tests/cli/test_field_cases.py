@@ -9,18 +9,18 @@ import subprocess
 import sys
 
 import pytest
+from rllm_renderer_template.parity.probes import PROBES
 from toy_template import TemplateTokenizer, plugin_source
 
 import rllm_renderer_core
 from rllm_renderer_core import PinMismatchError, TokenizerError, resolve, select_backend
-from rllm_renderer_core.parity.probes import PROBES
 
 ROOT = pathlib.Path(rllm_renderer_core.__file__).parents[1]
 
 
 @pytest.fixture
 def tokenizers(monkeypatch):
-    from rllm_renderer_core import vocabulary
+    from rllm_renderer_core.normal_form import tokenizer as vocabulary
 
     found = {"toy": TemplateTokenizer()}
     monkeypatch.setattr(vocabulary, "load_tokenizer", lambda name: found[name])

@@ -31,7 +31,7 @@ def test_frames_and_proofs_of_a_checkpoint(folder, run):
 
 
 def test_a_response_template_is_written_or_the_reason_is_said(folder, run, tmp_path):
-    from rllm_renderer_core.learned.response_template import engine
+    from rllm_renderer_template.chat_template.response_template import engine
 
     where, path = folder("Qwen/Qwen3-8B"), tmp_path / "response_template.json"
     out = run("learn", where, "--response-template", str(path))

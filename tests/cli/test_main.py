@@ -5,7 +5,7 @@ import json
 WITHOUT = """
 import sys
 sys.modules[{name!r}] = None
-from rllm_renderer_core.cli import main
+from rllm_renderer_cli import main
 sys.exit(main())
 """
 
@@ -20,7 +20,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(python):
 
 
 def test_help_lists_every_command_with_a_whole_line(run):
-    from rllm_renderer_core.cli.app import COMMANDS
+    from rllm_renderer_cli.app import COMMANDS
 
     result = run("--help")
     assert result.exit_code == 0
@@ -30,7 +30,7 @@ def test_help_lists_every_command_with_a_whole_line(run):
 
 
 def test_every_command_has_help(run):
-    from rllm_renderer_core.cli.app import COMMANDS
+    from rllm_renderer_cli.app import COMMANDS
 
     for name in COMMANDS:
         assert run(name, "--help").exit_code == 0
@@ -40,9 +40,9 @@ def test_calling_one_command_imports_no_other(python):
     done = python(
         "import sys\n"
         "from click.testing import CliRunner\n"
-        "from rllm_renderer_core.cli.app import cli\n"
+        "from rllm_renderer_cli.app import cli\n"
         "assert CliRunner().invoke(cli, ['plugins']).exit_code == 0\n"
-        "print(*[m for m in sys.modules if m.startswith('rllm_renderer_core.cli.')])"
+        "print(*[m for m in sys.modules if m.startswith('rllm_renderer_cli.')])"
     )
     assert done.returncode == 0, done.stderr
     assert {name.rpartition(".")[2] for name in done.stdout.split()} == {"app", "plugins", "output"}
@@ -71,8 +71,8 @@ def test_warnings_are_lines_on_stderr_and_leave_stdout_parseable(run, install, n
 
 def test_token_text_survives_a_pipe_of_another_encoding(python):
     code = (
-        "import sys, rllm_renderer_core.cli as c, click\n"
-        "from rllm_renderer_core.cli import app\n"
+        "import sys, rllm_renderer_cli as c, click\n"
+        "from rllm_renderer_cli import app\n"
         "app.cli = lambda prog_name: click.echo('\\u65e5')\n"
         "sys.stdout.reconfigure(encoding='latin-1')\n"
         "c.main()"

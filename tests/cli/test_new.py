@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-
-from rllm_renderer_core.cli.new import plugin_files
+from rllm_renderer_cli.commands.new import plugin_files
 
 
 def test_it_writes_a_folder_and_says_how_to_go_on(run, tmp_path):

@@ -53,7 +53,7 @@ def test_the_table_has_one_line_a_plugin(run, four):
 
 
 def test_what_could_be_installed_is_listed_with_its_fix(run, no_plugins, monkeypatch):
-    from rllm_renderer_core import discovery
+    from rllm_renderer_core.plugin import discovery
 
     monkeypatch.setitem(discovery.KNOWN_PLUGINS, "faraway", "rllm-renderer-faraway")
     each = states(run)["faraway"]
@@ -70,7 +70,7 @@ def test_no_plugin_is_imported_without_check(python, tmp_path):
         done = python(
             "import json, sys\n"
             "from click.testing import CliRunner\n"
-            "from rllm_renderer_core.cli.app import cli\n"
+            "from rllm_renderer_cli.app import cli\n"
             "result = CliRunner().invoke(cli, ['plugins', '--json'])\n"
             "assert result.exit_code == 0, result\n"
             "assert 'noisy' in {each['name'] for each in json.loads(result.stdout)}\n"

@@ -115,8 +115,9 @@ def test_errors_of_resolving_are_one_line(run, talk):
 
 
 def test_every_option_of_resolve_is_on_the_command_line():
-    from rllm_renderer_core.cli.options import RESOLVE
-    from rllm_renderer_core.request import Options
+    from rllm_renderer_cli.options import RESOLVE
+
+    from rllm_renderer_core.resolving.request import Options
 
     assert set(RESOLVE) == set(Options.__annotations__) - {"image_processor"}
 

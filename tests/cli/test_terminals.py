@@ -44,7 +44,7 @@ COMMANDS = {
 @pytest.fixture
 def shown(run, no_plugins, install, tmp_path, monkeypatch):
     """``shown(columns, colour)``: title to everything that the command printed; ``columns=None`` is a pipe."""
-    from rllm_renderer_core import vocabulary
+    from rllm_renderer_core.normal_form import tokenizer as vocabulary
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(vocabulary, "load_tokenizer", lambda name: TemplateTokenizer())

@@ -8,10 +8,9 @@ import pathlib
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template.parity.probes import PROBES, TURN_SHAPES
 from toy import ToyTokenizer
 from toy_template import TemplateTokenizer, plugin_source
-
-from rllm_renderer_core.parity.probes import PROBES, TURN_SHAPES
 
 M3 = "MiniMaxAI/MiniMax-M3"
 
@@ -19,7 +18,7 @@ M3 = "MiniMaxAI/MiniMax-M3"
 @pytest.fixture
 def tokenizers(monkeypatch):
     """``tokenizers[name] = tokenizer`` makes ``--tokenizer name`` find it."""
-    from rllm_renderer_core import vocabulary
+    from rllm_renderer_core.normal_form import tokenizer as vocabulary
 
     found = {"toy": TemplateTokenizer(), "bare": ToyTokenizer()}
     monkeypatch.setattr(vocabulary, "load_tokenizer", lambda name: found[name])

@@ -9,12 +9,13 @@ import pytest
 import toy
 from hypothesis import given
 from hypothesis import strategies as st
+from rllm_renderer_training import Rollout, RolloutError
 from toy import END, ToyRenderer, ToyTokenizer, encode
 
-from rllm_renderer_core import BridgeDeclined, Rollout, RolloutError, Termination, TokenIdError
-from rllm_renderer_core.contract.ids import LIMIT, as_ids
+from rllm_renderer_core import BridgeDeclined, Termination, TokenIdError
+from rllm_renderer_core.normal_form.ids import LIMIT, as_ids
+from rllm_renderer_core.normal_form.tokenizer import PADDING, id_limit
 from rllm_renderer_core.testing import wrap
-from rllm_renderer_core.vocabulary import PADDING, id_limit
 
 np = pytest.importorskip("numpy", reason="numpy isn't installed: arrays of it as ids aren't proven")
 

@@ -6,11 +6,11 @@ import functools
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template.parity.probes import OPENING
 
 from rllm_renderer_core import BridgeDeclined, RenderedTokens, RendererError, resolve
-from rllm_renderer_core.contract.joined import LAST, Joined
-from rllm_renderer_core.locking import lock_of
-from rllm_renderer_core.parity.probes import OPENING
+from rllm_renderer_core.guards.span_encoding.joined import LAST, Joined
+from rllm_renderer_core.normal_form.tokenizer import lock_of
 
 MODEL = "Qwen/Qwen3-4B-Instruct-2507"
 BLANK = {"role": "assistant", "content": "\n\nfour\n\n"}

@@ -6,7 +6,7 @@ import pytest
 import shapes
 from parse_formats import FORMATS, GLM, TOOLS, served
 
-from rllm_renderer_core.contract.decoding import Decoder
+from rllm_renderer_core.probing.text import Decoder
 
 
 @pytest.mark.parametrize(("backend", "model", "call"), FORMATS[:6], ids=lambda each: getattr(each, "__name__", each))

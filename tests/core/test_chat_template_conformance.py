@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 import real_tokenizers
 import shapes
+from rllm_renderer_template import SeamBridge
 
 from rllm_renderer_core import resolve
 from rllm_renderer_core.testing import RendererConformance
@@ -17,6 +18,7 @@ GONE = {
 
 
 class ChatTemplate(RendererConformance):
+    oracle = SeamBridge
     model: ClassVar[str]
     marker_text = "control"
     examples = 12

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import toy
+from rllm_renderer_template import SeamBridge
 
 from rllm_renderer_core.testing import RendererConformance
 
@@ -19,6 +20,7 @@ def renderer():
 
 
 class TestToy(RendererConformance):
+    oracle = SeamBridge
     needs_no_lock = True
     marker_text = "text"
 

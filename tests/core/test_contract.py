@@ -27,7 +27,7 @@ from rllm_renderer_core import (
     ToolError,
     UnsupportedContentError,
 )
-from rllm_renderer_core.plugin import probing
+from rllm_renderer_core.plugin import in_probe
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}]
@@ -62,7 +62,7 @@ class Watching(ToyRenderer):
         self.new, self.messages, self.tools = None, None, None
 
     def render(self, messages, *, tools=None, add_generation_prompt=False):
-        if not probing.get():  # not what the core tries
+        if not in_probe.get():  # not what the core tries
             self.messages, self.tools = messages, tools
         return super().render(messages, tools=tools, add_generation_prompt=add_generation_prompt)
 

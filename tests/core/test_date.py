@@ -11,10 +11,10 @@ import sys
 import pytest
 import real_tokenizers
 import toy
+from rllm_renderer_template.parity.comparison import Query, template_renderer
 from toy_template import TemplateTokenizer
 
 from rllm_renderer_core import OptionError, RenderedTokens, resolve
-from rllm_renderer_core.parity.comparison import Query, template_renderer
 
 USER = [{"role": "user", "content": "What day is it?"}]
 

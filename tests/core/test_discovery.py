@@ -16,12 +16,12 @@ from rllm_renderer_core import (
     IncompatiblePluginError,
     PluginError,
     RendererWarning,
-    discovery,
     plugins,
     select_backend,
 )
+from rllm_renderer_core.plugin import discovery
 
-pytestmark = pytest.mark.usefixtures("no_plugins")
+pytestmark = pytest.mark.usefixtures("core_alone")
 
 
 def states(**options):

@@ -9,9 +9,9 @@ import re
 import pytest
 
 from rllm_renderer_core import errors
-from rllm_renderer_core.distributions import REPOSITORY
 from rllm_renderer_core.plugin import Backend, HookSpec, Match
-from rllm_renderer_core.request import Options
+from rllm_renderer_core.plugin.distributions import REPOSITORY
+from rllm_renderer_core.resolving.request import Options
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")])

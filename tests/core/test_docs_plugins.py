@@ -22,7 +22,7 @@ def files() -> dict[str, str]:
 def written() -> dict[str, str]:
     """What the command on the page writes, by paths within the folder."""
     pytest.importorskip("click")
-    from rllm_renderer_core.cli.new import plugin_files
+    from rllm_renderer_cli.commands.new import plugin_files
 
     return plugin_files("acme", "acme/anvil-7b")
 

@@ -7,10 +7,11 @@ import warnings
 import pytest
 import real_tokenizers
 import shapes
+from rllm_renderer_training import Rollout
 from toy import ToyRenderer, ToyTokenizer, decode
 
-from rllm_renderer_core import BridgeDeclined, MessageError, RendererWarning, Rollout, UnsupportedToolsError, resolve
-from rllm_renderer_core.contract.conversation_shape import MOST_REPEATS
+from rllm_renderer_core import BridgeDeclined, MessageError, RendererWarning, UnsupportedToolsError, resolve
+from rllm_renderer_core.probing.shape import MOST_REPEATS
 from rllm_renderer_core.testing import wrap
 
 USER = {"role": "user", "content": "How many?"}

@@ -68,10 +68,11 @@ CANDIDATES = """
     "body", ["return ['toy']", "return [Coverage('toy', 'exact', True, 'r')]", "raise SystemExit(3)", "return 3"]
 )
 def test_wrong_candidates_are_a_failed_try(install, body):
-    from rllm_renderer_core.discovery import load_backends
-    from rllm_renderer_core.parity.comparison import Budget
-    from rllm_renderer_core.parity.detection import try_all
+    from rllm_renderer_template.parity.comparison import Budget
+    from rllm_renderer_template.parity.detection import try_all
+
     from rllm_renderer_core.plugin import Query
+    from rllm_renderer_core.plugin.discovery import load_backends
 
     source = plugin("odd").replace("    def renderer_names", CANDIDATES.format(body) + "\n    def renderer_names")
     install("rllm-renderer-odd", source=source)
@@ -136,7 +137,7 @@ def test_a_name_of_their_backends_is_not_taken_from_others(install):
 
 def test_case_94_a_plugin_without_metadata_is_not_one_that_pip_should_install(monkeypatch):
     """A frozen application has the modules and no metadata, by which plugins are found."""
-    from rllm_renderer_core import discovery
+    from rllm_renderer_core.plugin import discovery
 
     known = {"prime": "rllm-renderer-prime", "minimax-m3": "rllm-renderer-nowhere"}
     monkeypatch.setattr(discovery, "find", list)

@@ -148,8 +148,9 @@ def _passed(name):
 @pytest.fixture
 def doctor(monkeypatch):
     """Everything that doctor says in this process, in one text."""
-    from rllm_renderer_core import discovery
-    from rllm_renderer_core.cli import asking, checkup
+    from rllm_renderer_cli.doctor import asking, checkup
+
+    from rllm_renderer_core.plugin import discovery
 
     for module in (asking, checkup):
         monkeypatch.setattr(module, "find", lambda: discovery.find())

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rllm_renderer_core import PinMismatchError, Resolution
-from rllm_renderer_core.contract import sources
+from rllm_renderer_core.renderer import sources
 
 MINE = Resolution(
     "m/x",

@@ -9,9 +9,10 @@ import pytest
 import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rllm_renderer_training import Rollout, RolloutError
 from toy import END, NEWLINE, THINK, ToyRenderer, encode
 
-from rllm_renderer_core import MessageError, RendererError, RenderError, Rollout, RolloutError, Termination, ToolError
+from rllm_renderer_core import MessageError, RendererError, RenderError, Termination, ToolError
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}]

@@ -9,7 +9,7 @@ import supervised_oracle as oracle
 from supervised_backends import served
 
 from rllm_renderer_core import RenderedTokens
-from rllm_renderer_core.contract.sampled import SampledMask
+from rllm_renderer_core.guards.sampled_mask.mask import SampledMask
 
 REASONED = oracle.CONVERSATIONS["reasoning"][0][:3]
 

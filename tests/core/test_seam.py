@@ -8,9 +8,10 @@ import pytest
 import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rllm_renderer_template import SeamBridge
 from toy import ASSISTANT, CONTROL, END, NEWLINE, ROLES, THINK, TOOL, UNTHINK, USER, ToyRenderer, encode
 
-from rllm_renderer_core import BridgeDeclined, SeamBridge
+from rllm_renderer_core import BridgeDeclined
 
 P = [toy.BOS, USER, *encode("How many?"), END, NEWLINE, ASSISTANT]
 FOUR = encode("four")

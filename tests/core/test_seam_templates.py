@@ -9,7 +9,7 @@ import real_tokenizers
 import shapes
 
 from rllm_renderer_core import BridgeDeclined, NoBridgeError, RenderError, resolve
-from rllm_renderer_core.vocabulary import reasoning_ids
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 
 MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
 

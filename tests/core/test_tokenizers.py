@@ -143,7 +143,7 @@ def test_a_process_without_its_class_says_so(monkeypatch):
 
 
 def test_a_class_of_the_main_module_is_left_to_whatever_pickles_it():
-    from rllm_renderer_core.contract.tokenizers import packed
+    from rllm_renderer_core.normal_form.tokenizer import packed
 
     class Local(toy.ToyTokenizer):
         pass
@@ -154,7 +154,7 @@ def test_a_class_of_the_main_module_is_left_to_whatever_pickles_it():
 
 def test_loads_at_the_same_time_are_one(monkeypatch):
     transformers = pytest.importorskip("transformers")
-    from rllm_renderer_core.vocabulary import load_tokenizer
+    from rllm_renderer_core.normal_form.tokenizer import load_tokenizer
 
     started, threads, loads = threading.Barrier(8), [], []
 

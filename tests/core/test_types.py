@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from rllm_renderer_core import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
-from rllm_renderer_core.contract.messages import normalize_messages
+from rllm_renderer_core.normal_form.messages import normalize_messages
 
 CALL = ToolCall("look", '{"q":"tea", "n":1}', id="c1", raw="<call>", status=ToolCallStatus.OK)
 BROKEN = ToolCall("look", "{", raw="<call>{", status=ToolCallStatus.INVALID_JSON)

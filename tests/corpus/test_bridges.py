@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import chat_templates
 import public_turns
 import pytest
+from rllm_renderer_template.chat_template.renderer import ChatTemplateRenderer
 
 from rllm_renderer_core import BridgeDeclined
-from rllm_renderer_core.learned.renderer import ChatTemplateRenderer
 
 ALL = os.environ.get("PUBLIC_TEMPLATES") == "all"
 SAMPLE = 120

@@ -10,10 +10,10 @@ import os
 
 import chat_templates
 import pytest
+from rllm_renderer_template.chat_template.renderer import ChatTemplateRenderer
+from rllm_renderer_template.parity.probes import PROBES
 
-from rllm_renderer_core.contract.marker_text import MarkerText
-from rllm_renderer_core.learned.renderer import ChatTemplateRenderer
-from rllm_renderer_core.parity.probes import PROBES
+from rllm_renderer_core.guards.marker_text.marker_text import MarkerText
 
 ALL = os.environ.get("PUBLIC_TEMPLATES") == "all"
 SAMPLE = 16

@@ -13,8 +13,7 @@ import os
 
 import pytest
 from generated_turns import Template, drawn, verdicts
-
-from rllm_renderer_core.learned.template_parser import learned_parser
+from rllm_renderer_template.chat_template.template_parser import learned_parser
 
 chat_templates = pytest.importorskip("chat_templates", reason="not proved: the loader of public templates isn't there")
 

@@ -170,7 +170,7 @@ def test_the_command_line_renders_without_a_chat_template(tmp_path, tokenizer):
     pytest.importorskip("click")
     pytest.importorskip("rich")
     tokenizer.save_pretrained(tmp_path)
-    command = [sys.executable, "-W", "ignore", "-m", "rllm_renderer_core.cli", "render", "--model", MODEL]
+    command = [sys.executable, "-W", "ignore", "-m", "rllm_renderer_cli", "render", "--model", MODEL]
     command += ["--tokenizer", str(tmp_path), "--generation-prompt", "--ids"]
     done = subprocess.run(command, input=json.dumps(shapes.OPENING), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import real_tokenizers
 import shapes
+from rllm_renderer_template.parser import learned as learned
 
 from rllm_renderer_core import Termination, ToolCallStatus, resolve
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.learned import parser as learned
 
 MODEL = "openai/gpt-oss-20b"
 BACKENDS = ("prime", "tinker", "tml", "chat-template")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rllm_renderer_core.learned.parsing.id_text import IdText
-from rllm_renderer_core.learned.parsing.literals import atoms, common_end, common_start
+from rllm_renderer_template.parser.id_text import IdText
+from rllm_renderer_template.parser.literals import atoms, common_end, common_start
 
 WORDS = {0: "<s>", 1: "▁tea", 2: "▁cup", 3: "s", 4: "<tool>"}
 

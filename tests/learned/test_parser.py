@@ -7,8 +7,9 @@ import re
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template import LearnedParser
 
-from rllm_renderer_core import LearnedParser, NoBackendError, Termination, ToolCallStatus, explain, resolve
+from rllm_renderer_core import NoBackendError, Termination, ToolCallStatus, explain, resolve
 from rllm_renderer_core.errors import TokenIdError
 
 QWEN, CODER, LLAMA, M3 = "Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "meta-llama/Llama-3.1-8B-Instruct", "MiniMaxAI/MiniMax-M3"

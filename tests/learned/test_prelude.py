@@ -7,10 +7,10 @@ import functools
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template.chat_template.prelude import CLOCK, clock
+from rllm_renderer_template.parity.probes import FIVE, ONE_CALL, OPENING
 
 from rllm_renderer_core import RenderError, resolve
-from rllm_renderer_core.learned.prelude import CLOCK, clock
-from rllm_renderer_core.parity.probes import FIVE, ONE_CALL, OPENING
 
 pytest.importorskip("transformers")
 

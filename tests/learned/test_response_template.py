@@ -8,11 +8,11 @@ import json
 import pytest
 import real_tokenizers
 from generated_turns import TOOLS, Template, drawn
+from rllm_renderer_template.chat_template.response_template import NEEDS, engine, said
+from rllm_renderer_template.chat_template.template_parser import learned_parser
+from rllm_renderer_template.parser.calls.attempt import Declined
 
 from rllm_renderer_core import Termination, resolve
-from rllm_renderer_core.learned.parsing.calls import Declined
-from rllm_renderer_core.learned.response_template import NEEDS, engine, said
-from rllm_renderer_core.learned.template_parser import learned_parser
 
 ONE_OF_EACH_KIND = ("Qwen/Qwen3-8B", "Qwen/Qwen3.5-9B", "zai-org/GLM-5", "MiniMaxAI/MiniMax-M2", "moonshotai/Kimi-K2.6")
 

@@ -16,8 +16,8 @@ import real_tokenizers
 from sampling import WHOLE
 
 from rllm_renderer_core import MessageError, RendererError, RendererWarning, resolve
-from rllm_renderer_core.contract.markers import GUARD
-from rllm_renderer_core.contract.plain import LiteralTokenizer
+from rllm_renderer_core.guards.marker_text.markers import GUARD
+from rllm_renderer_core.guards.marker_text.plain import LiteralTokenizer
 
 MODELS = (
     "Qwen/Qwen3-8B",

@@ -14,11 +14,12 @@ import generated_turns
 import pytest
 import real_tokenizers
 import shapes
+from rllm_renderer_training import supervised
 from sampling import WHOLE
 
-from rllm_renderer_core import BridgeDeclined, NoBackendError, RendererError, RendererWarning, resolve, supervised
-from rllm_renderer_core.contract.ids import common_prefix
-from rllm_renderer_core.contract.marker_text import MarkerText
+from rllm_renderer_core import BridgeDeclined, NoBackendError, RendererError, RendererWarning, resolve
+from rllm_renderer_core.guards.marker_text.marker_text import MarkerText
+from rllm_renderer_core.normal_form.ids import common_prefix
 
 SUBJECTS = (
     ("Qwen/Qwen3-8B", "prime"),

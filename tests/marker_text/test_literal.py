@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template.parity.probes import PROBES
 from sampling import WHOLE
 
 from rllm_renderer_core import BridgeDeclined, MessageError, RendererError, RendererWarning, resolve
-from rllm_renderer_core.contract.markers import GUARD, Markers
-from rllm_renderer_core.contract.plain import LiteralTokenizer
-from rllm_renderer_core.parity.probes import PROBES
+from rllm_renderer_core.guards.marker_text.markers import GUARD, Markers
+from rllm_renderer_core.guards.marker_text.plain import LiteralTokenizer
 
 """Every model on every backend, and 20,000 texts; else a fixed sample."""
 
@@ -354,8 +354,8 @@ def wrapped(inner):
 def test_the_render_command_shows_the_pieces(monkeypatch):
     click = pytest.importorskip("click.testing")
     pytest.importorskip("rich")
-    from rllm_renderer_core.cli import render
-    from rllm_renderer_core.cli.app import cli
+    from rllm_renderer_cli.app import cli
+    from rllm_renderer_cli.commands import render
 
     reason = real_tokenizers.missing("Qwen/Qwen3-8B")
     if reason:

@@ -11,10 +11,11 @@ import warnings
 
 import pytest
 import real_tokenizers
+from rllm_renderer_training import supervised
 from sampling import WHOLE
 
-from rllm_renderer_core import RendererError, RendererWarning, resolve, supervised
-from rllm_renderer_core.contract.plain import LiteralTokenizer
+from rllm_renderer_core import RendererError, RendererWarning, resolve
+from rllm_renderer_core.guards.marker_text.plain import LiteralTokenizer
 
 BACKENDS = ("prime", "tinker", "tml", "fireworks", "minimax-m3", "chat-template")
 SAMPLE = [("Qwen/Qwen3-8B", backend) for backend in ("prime", "tinker", "chat-template")]

@@ -7,8 +7,9 @@ import m3_tokenizer as m3
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rllm_renderer_training import Rollout
 
-from rllm_renderer_core import Rollout, ToolCallStatus, resolve
+from rllm_renderer_core import ToolCallStatus, resolve
 from rllm_renderer_core.errors import BridgeDeclined
 
 tokenizer = m3.load()

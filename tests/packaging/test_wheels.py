@@ -20,7 +20,7 @@ from email.parser import Parser
 
 import pytest
 
-from rllm_renderer_core.distributions import OWN, REPOSITORY, install_command
+from rllm_renderer_core.plugin.distributions import OWN, REPOSITORY, install_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = {"rllm-renderer-core": ROOT} | {

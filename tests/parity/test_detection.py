@@ -6,6 +6,10 @@ import json
 import pickle
 
 import pytest
+from rllm_renderer_template.parity import comparison as parity
+from rllm_renderer_template.parity import detection
+from rllm_renderer_template.parity.bridges import BridgeOutcome
+from rllm_renderer_template.parity.probes import OPENING, PROBES, TURN_SHAPES
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import (
@@ -17,12 +21,8 @@ from rllm_renderer_core import (
     resolve,
     select_backend,
 )
-from rllm_renderer_core.discovery import load_backends
-from rllm_renderer_core.parity import comparison as parity
-from rllm_renderer_core.parity import detection
-from rllm_renderer_core.parity.bridges import BridgeOutcome
-from rllm_renderer_core.parity.probes import OPENING, PROBES, TURN_SHAPES
 from rllm_renderer_core.plugin import Query
+from rllm_renderer_core.plugin.discovery import load_backends
 
 pytestmark = pytest.mark.usefixtures("no_plugins")
 
@@ -204,7 +204,7 @@ def test_require_bridge_is_met_by_a_renderer_that_was_found(install):
 
 
 def test_require_bridge_is_decided_when_the_tokenizer_is_loaded(install, monkeypatch):
-    from rllm_renderer_core import resolver
+    from rllm_renderer_core.resolving import resolver
 
     install("rllm-renderer-toy", source=plugin_source("right"))
     monkeypatch.setattr(resolver, "load_tokenizer", lambda model: TemplateTokenizer())
@@ -329,14 +329,14 @@ def test_strict_mode_changes_no_result(install, monkeypatch, kind):
 def test_a_renderer_can_tell_a_probe_from_a_users_conversation(install):
     from toy import ToyRenderer
 
-    from rllm_renderer_core.plugin import probing
+    from rllm_renderer_core.plugin import in_probe
     from rllm_renderer_core.testing import wrap
 
     class Listens(ToyRenderer):
         heard: tuple[bool, ...] = ()
 
         def render(self, messages, **more):
-            self.heard += (probing.get(),)
+            self.heard += (in_probe.get(),)
             return super().render(messages, **more)
 
     bare = Listens()

@@ -7,12 +7,12 @@ import pickle
 import warnings
 
 import pytest
+from rllm_renderer_template.parity import comparison as parity
+from rllm_renderer_template.parity.probes import PROBES
 from toy import ToyTokenizer
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import OptionError, ParityError, RendererWarning, resolve, select_backend
-from rllm_renderer_core.parity import comparison as parity
-from rllm_renderer_core.parity.probes import PROBES
 
 WHITE = sum("whitespace" in probe.tags for probe in PROBES)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import real_tokenizers
 import shapes
+from rllm_renderer_template.chat_template.names import TEMPLATE_BACKEND
+from rllm_renderer_template.parity.comparison import template_renderer
+from rllm_renderer_template.parity.probes import FIVE, LIDS, ONE_CALL, OPENING
 
 from rllm_renderer_core import RendererError, resolve
-from rllm_renderer_core.discovery import load_backends
-from rllm_renderer_core.parity.comparison import template_renderer
-from rllm_renderer_core.parity.probes import FIVE, LIDS, ONE_CALL, OPENING
-from rllm_renderer_core.plugin import TEMPLATE_BACKEND, Query, probing
+from rllm_renderer_core.plugin import Query, in_probe
+from rllm_renderer_core.plugin.discovery import load_backends
 
 
 def said(content, **more):
@@ -77,7 +78,7 @@ def test_as_the_template_or_refused(model):
     if reason := real_tokenizers.missing(model):
         pytest.skip(reason)
     tokenizer = real_tokenizers.load(model)
-    token = probing.set(True)
+    token = in_probe.set(True)
     try:
         reference = template_renderer(Query(model, tokenizer, date="2031-03-04"))
         compared = 0
@@ -96,7 +97,7 @@ def test_as_the_template_or_refused(model):
                 if not isinstance(got, RendererError) and got != expected and not name.startswith(known or "-"):
                     wrong.append(f"{renderer.backend}:{renderer.name}: {name}")
     finally:
-        probing.reset(token)
+        in_probe.reset(token)
     if not compared:
         pytest.skip(f"not proved for {model}: no installed backend serves it by name")
     assert not wrong

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template.parity.detection import LEAST_PROBES, detect
 from shapes import SHAPES, TOOLS, closes, continuation, sampled_turn, template_text
 
 from rllm_renderer_core import BridgeDeclined, resolve
-from rllm_renderer_core.discovery import load_backends
-from rllm_renderer_core.parity.detection import LEAST_PROBES, detect
 from rllm_renderer_core.plugin import Query
+from rllm_renderer_core.plugin.discovery import load_backends
 
 pytest.importorskip("rllm_renderer_prime")
 pytest.importorskip("renderers")

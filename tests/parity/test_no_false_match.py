@@ -9,12 +9,12 @@ import re
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template.parity.comparison import Budget
+from rllm_renderer_template.parity.detection import detect, try_all
 from sampling import every
 
-from rllm_renderer_core.discovery import load_backends
-from rllm_renderer_core.parity.comparison import Budget
-from rllm_renderer_core.parity.detection import detect, try_all
 from rllm_renderer_core.plugin import Query
+from rllm_renderer_core.plugin.discovery import load_backends
 
 pytest.importorskip("rllm_renderer_prime")
 pytest.importorskip("renderers")

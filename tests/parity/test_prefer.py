@@ -9,11 +9,11 @@ import warnings
 
 import pytest
 import real_tokenizers
+from rllm_renderer_template.parity.probes import PROBES
 from toy import ToyTokenizer
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import NoBridgeError, RendererWarning, explain, resolve, select_backend
-from rllm_renderer_core.parity.probes import PROBES
 
 pytestmark = pytest.mark.usefixtures("no_plugins")
 

@@ -8,13 +8,13 @@ import pickle
 import weakref
 
 import pytest
+from rllm_renderer_template.parity import comparison as parity
+from rllm_renderer_template.parity.comparison import Budget, compare, remembered
+from rllm_renderer_template.parity.probes import PROBES
+from rllm_renderer_template.parity.report import Difference, Outcome
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import OptionError, TokenizerError, resolve
-from rllm_renderer_core.parity import comparison as parity
-from rllm_renderer_core.parity.comparison import Budget, compare, remembered
-from rllm_renderer_core.parity.probes import PROBES
-from rllm_renderer_core.parity.report import Difference, Outcome
 from rllm_renderer_core.plugin import Query
 
 WHITE = sum("whitespace" in probe.tags for probe in PROBES)

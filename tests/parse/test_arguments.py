@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rllm_renderer_core.contract.arguments import Schema, json_status, json_value, typed_arguments
+from rllm_renderer_core.normal_form.arguments import Schema, json_status, json_value, typed_arguments
 from rllm_renderer_core.types import ToolCallStatus
 
 DIGITS = "4" * 4400

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import shapes
+from rllm_renderer_template import SeamBridge
 
 from rllm_renderer_core.testing import RendererConformance
 
@@ -14,6 +15,7 @@ from rllm_renderer_core.testing import RendererConformance
 class OnPrime(RendererConformance):
     """What the classes below share."""
 
+    oracle = SeamBridge
     model = ""
     examples = 40
 

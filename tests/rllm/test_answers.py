@@ -5,8 +5,7 @@ from __future__ import annotations
 import types
 
 import pytest
-
-from rllm_renderer_core.rllm import EngineOutput, follows_completion
+from rllm_renderer_rllm import EngineOutput, follows_completion
 
 SAID = EngineOutput("Seven.", "Look.", [])
 CALLED = EngineOutput("", "Look.", [{"name": "look", "arguments": {"n": 1, "q": "lids"}}])

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 import real_tokenizers
+import rllm_renderer_rllm as rllm
+from rllm_renderer_rllm.chunks import without_chunks
 
-from rllm_renderer_core import BridgeDeclined, rllm
-from rllm_renderer_core.rllm.chunks import without_chunks
+from rllm_renderer_core import BridgeDeclined
 
 
 @dataclass(frozen=True)

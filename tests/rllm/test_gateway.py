@@ -17,10 +17,11 @@ if reason := rllm_source.missing():
     pytest.skip(reason, allow_module_level=True)
 rllm_source.importable()
 
+import rllm_renderer_rllm as rllm  # noqa: E402
 from rllm_model_gateway import GatewayClient, GatewayConfig, create_app, proxy  # noqa: E402
 from rllm_model_gateway.token_accumulator import TokenAccumulator  # noqa: E402
 
-from rllm_renderer_core import resolve, rllm  # noqa: E402
+from rllm_renderer_core import resolve  # noqa: E402
 
 CASES = {
     "prime": ("Qwen/Qwen3-8B", "renderers"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import real_tokenizers
+import rllm_renderer_rllm as rllm
 
-from rllm_renderer_core import rllm
 from rllm_renderer_core.errors import NoBackendError, OptionError
 
 MODEL = "Qwen/Qwen3-8B"

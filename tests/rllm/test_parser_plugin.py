@@ -26,7 +26,7 @@ def test_its_renderers_name_alone_doesnt_choose_it():
 
 
 def test_without_rllm_the_error_says_so(monkeypatch):
-    from rllm_renderer_parser import backend
+    from rllm_renderer_rllm.parser_backend import backend
 
     monkeypatch.setattr(backend, "_has_parser", lambda: False)
     with pytest.raises(BackendUnavailableError, match=r"rllm with rllm\.parser isn't importable"):

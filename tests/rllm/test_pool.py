@@ -8,10 +8,9 @@ import pickle
 import threading
 
 import pytest
+from rllm_renderer_rllm import RendererPool
 
-from rllm_renderer_core.contract.tokenizers import packed
-from rllm_renderer_core.locking import lock_of
-from rllm_renderer_core.rllm import RendererPool
+from rllm_renderer_core.normal_form.tokenizer import lock_of, packed
 
 
 class Numbered:

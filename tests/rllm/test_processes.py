@@ -126,7 +126,7 @@ def test_gateway_process_without_a_bridge_says_what_to_do(changed, tmp_path, che
     (folder / "chat_template.jinja").write_text(template)
     code = (
         "from transformers import AutoTokenizer\n"
-        "from rllm_renderer_core.rllm import create_renderer\n"
+        "from rllm_renderer_rllm import create_renderer\n"
         f"create_renderer(AutoTokenizer.from_pretrained({str(folder)!r}), renderer='auto')\n"
     )
     result = subprocess.run(

@@ -7,6 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import real_tokenizers
+import rllm_renderer_rllm as rllm
+from rllm_renderer_rllm.refusals import in_rllms_words
+from rllm_renderer_training import UnreachableTurnError
 
 from rllm_renderer_core import (
     BridgeDeclined,
@@ -15,12 +18,9 @@ from rllm_renderer_core import (
     NoBackendError,
     RenderError,
     ToolError,
-    UnreachableTurnError,
     UnsupportedContentError,
-    rllm,
 )
-from rllm_renderer_core.locking import lock_of
-from rllm_renderer_core.rllm.refusals import in_rllms_words
+from rllm_renderer_core.normal_form.tokenizer import lock_of
 
 MODEL = "Qwen/Qwen3-8B"
 ASKED = [{"role": "user", "content": "How many lids?"}]

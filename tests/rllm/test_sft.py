@@ -25,7 +25,7 @@ from rllm.trainer.sft import SFTSpec
 from rllm.trainer.sft.fireworks_backend import FireworksSFTBackend
 from rllm.trainer.sft.tinker_backend import TinkerSFTBackend, build_sft_data
 from rllm.trainer.sft.verl_backend import VerlSFTBackend
-from rllm_renderer_core.training.verl import SupervisedDataset
+from rllm_renderer_training.verl import SupervisedDataset
 
 structured = sys.argv[1] == "structured"
 def said(thought, text):
@@ -113,7 +113,7 @@ from rllm.trainer.sft.backend import SFTConfigError
 from rllm.trainer.sft.fireworks_backend import FireworksSFTBackend
 from rllm.trainer.sft.tinker_backend import TinkerSFTBackend, build_sft_data
 from rllm.trainer.sft.verl_backend import VerlSFTBackend
-from rllm_renderer_core.training.verl import SupervisedDataset
+from rllm_renderer_training.verl import SupervisedDataset
 
 folder = pathlib.Path(sys.argv[1])
 

@@ -7,10 +7,11 @@ import pickle
 import types
 
 import pytest
+import rllm_renderer_rllm as rllm
 import toy
+from rllm_renderer_rllm.renderer import RllmRenderer
 
-from rllm_renderer_core import NoBackendError, NoBridgeError, OptionError, PinMismatchError, RendererWarning, rllm
-from rllm_renderer_core.rllm.renderer import RllmRenderer
+from rllm_renderer_core import NoBackendError, NoBridgeError, OptionError, PinMismatchError, RendererWarning
 from rllm_renderer_core.types import Renderer
 
 PLUGIN = """

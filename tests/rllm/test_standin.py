@@ -14,10 +14,9 @@ pytest.importorskip("fastapi", reason="no server was run: fastapi isn't installe
 pytest.importorskip("uvicorn", reason="no server was run: uvicorn isn't installed")
 openai = pytest.importorskip("openai", reason="no client was run: openai isn't installed")
 
+import rllm_renderer_rllm as rllm  # noqa: E402
 import scripted_rollout as script  # noqa: E402
 import standin_gateway  # noqa: E402
-
-from rllm_renderer_core import rllm  # noqa: E402
 
 MODELS = ("Qwen/Qwen3-8B", "MiniMaxAI/MiniMax-M3")
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import public_turns
 import shapes
+from rllm_renderer_training import supervised
+from rllm_renderer_training.sequences.supervised import targets_of
 from supervised_oracle import CONVERSATIONS
 
-from rllm_renderer_core import RendererError, supervised
-from rllm_renderer_core.training.supervised import targets_of
+from rllm_renderer_core import RendererError
 
 Messages = list[dict[str, Any]]
 FORMS = [

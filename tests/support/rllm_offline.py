@@ -17,8 +17,8 @@ import real_tokenizers
 
 from rllm_renderer_core import ParsedResponse, RenderedTokens
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query
-from rllm_renderer_core.renderer import ResolvedRenderer
-from rllm_renderer_core.resolution import Resolution
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 SAME_VOCABULARY = {"Qwen/Qwen3-0.6B": "Qwen/Qwen3-8B", "Qwen/Qwen3.5-35B-A3B": "Qwen/Qwen3.5-9B"}
 

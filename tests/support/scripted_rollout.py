@@ -17,9 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rllm_renderer_core import RendererError, UnreachableTurnError
-from rllm_renderer_core.rllm import http_status, openai_error
-from rllm_renderer_core.training.supervised import supervised
+from rllm_renderer_rllm import http_status, openai_error
+from rllm_renderer_training import UnreachableTurnError
+from rllm_renderer_training.sequences.supervised import supervised
+
+from rllm_renderer_core import RendererError
 
 TOOLS = [
     {

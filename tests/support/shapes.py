@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rllm_renderer_core.parity.probes import FOREIGN_VALUES
+from rllm_renderer_template.parity.probes import FOREIGN_VALUES
 
 LAST_WORDS = "four apples xq"
 CALL_WORDS = "tea leaves xq"

@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from rllm_renderer_rllm import http_status, openai_error
+
 from rllm_renderer_core import RendererError
-from rllm_renderer_core.rllm import http_status, openai_error
 
 
 @dataclass

@@ -12,10 +12,10 @@ from typing import Any
 import inkling
 import pytest
 import real_tokenizers
+from rllm_renderer_template.parity.comparison import template_renderer
+from rllm_renderer_template.parity.probes import Probe
 
 from rllm_renderer_core import resolve
-from rllm_renderer_core.parity.comparison import template_renderer
-from rllm_renderer_core.parity.probes import Probe
 from rllm_renderer_core.plugin import Query
 
 V4 = "deepseek-ai/DeepSeek-V4-Flash"

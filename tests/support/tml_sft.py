@@ -8,8 +8,9 @@ from typing import Any
 import shapes
 import tml_oracle as oracle
 from rllm_renderer_tml.conversion import to_upstream
+from rllm_renderer_training import UnreachableTurnError, supervised
 
-from rllm_renderer_core import RendererError, UnreachableTurnError, supervised
+from rllm_renderer_core import RendererError
 
 SYSTEM, QUESTION = {"role": "system", "content": "Be brief."}, shapes.user("How many apples?")
 REASONED = {"role": "assistant", "content": "Four.", "reasoning_content": "Two and two."}

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from hypothesis import Phase, settings
+from rllm_renderer_template import SeamBridge
 from toy import ASSISTANT, END, FIRST, SYSTEM, ToyRenderer, decode, encode
 
 from rllm_renderer_core import RenderedTokens, UnsupportedToolsError
@@ -15,6 +16,7 @@ from rllm_renderer_core.testing import RendererConformance
 
 
 class Wrong(RendererConformance):
+    oracle = SeamBridge
     examples = 15
     make: type[ToyRenderer]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 import tinker_oracle as oracle
+from rllm_renderer_template import SeamBridge
 
 from rllm_renderer_core.testing import RendererConformance
 
 
 class _Tinker(RendererConformance):
+    oracle = SeamBridge
     name: str
     examples = 6
 

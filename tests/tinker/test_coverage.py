@@ -146,7 +146,7 @@ def test_candidates_are_every_variant_once_families_first_and_never_role_colon()
 
 
 def test_explain_without_the_plugin_says_not_installed(no_plugins, monkeypatch):
-    from rllm_renderer_core import discovery
+    from rllm_renderer_core.plugin import discovery
 
     monkeypatch.setitem(discovery.KNOWN_PLUGINS, "tinker", "rllm-renderer-tinker")
     row = next(v for v in explain("Qwen/Qwen3-8B").verdicts if v.backend == "tinker")

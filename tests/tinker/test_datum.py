@@ -9,8 +9,9 @@ import real_tokenizers
 import shapes
 import supervised_oracle as oracle
 from rllm_renderer_tinker.datum import to_datum
+from rllm_renderer_training import supervised
 
-from rllm_renderer_core import resolve, supervised
+from rllm_renderer_core import resolve
 
 tinker = pytest.importorskip("tinker", reason="datums aren't proved: tinker isn't installed")
 MODEL = "Qwen/Qwen3-8B"

@@ -108,8 +108,7 @@ def test_bridges_over_images_are_declined(vision):
 def test_a_training_sequence_with_an_image_is_a_datum_with_its_chunk(vision):
     """The picture stands in the datum where its placeholders stand in the ids; only what is said behind it is trained."""
     from rllm_renderer_tinker.datum import to_datum
-
-    from rllm_renderer_core import supervised
+    from rllm_renderer_training import supervised
 
     said = {"role": "assistant", "content": "A red one.", "reasoning_content": "Red."}
     (example,) = supervised(vision, [*shown(FORMS[0]), said])

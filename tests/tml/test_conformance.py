@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 import tml_oracle as oracle
+from rllm_renderer_template import SeamBridge
+from rllm_renderer_template.parity.probes import Probe
 from sampling import WHOLE
 
-from rllm_renderer_core.parity.probes import Probe
 from rllm_renderer_core.testing import RendererConformance
 
 whole = pytest.mark.skipif(not WHOLE, reason="not proved in a default run: RENDERER_WHOLE=1 takes the kit over every class")
 
 
 class _Tml(RendererConformance):
+    oracle = SeamBridge
     name: str
     examples = 4
 

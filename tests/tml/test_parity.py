@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import tml_oracle as oracle
+from rllm_renderer_template.parity.bridges import BridgeOutcome, compare_bridges
+from rllm_renderer_template.parity.probes import PROBES
 
 from rllm_renderer_core import RendererError
-from rllm_renderer_core.parity.bridges import BridgeOutcome, compare_bridges
-from rllm_renderer_core.parity.probes import PROBES
 
 cases = pytest.mark.parametrize("case", oracle.CASES, ids=str)
 
@@ -53,7 +53,7 @@ def test_bridges_continue_as_the_template_does_or_decline(case):
 
 @pytest.mark.parametrize("thinking", [None, False], ids=["thinking", "chat"])
 def test_v4_bridges_end_as_the_encoder_ends(thinking):
-    from rllm_renderer_core.parity.probes import OPENING, TOOLS, TURN_SHAPES, Probe
+    from rllm_renderer_template.parity.probes import OPENING, TOOLS, TURN_SHAPES, Probe
 
     case = oracle.Case("DeepSeekV4", oracle.V4, thinking)
     renderer = oracle.resolved(case.renderer, case.model, thinking)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import real_tokenizers
+from rllm_renderer_training import Rollout, RolloutError
 from toy import ARGS, CALL, END, UNCALL, ToyRenderer, encode
 
-from rllm_renderer_core import RenderError, Rollout, RolloutError, ToolCallStatus, resolve
+from rllm_renderer_core import RenderError, ToolCallStatus, resolve
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "user", "content": "How many?"}]

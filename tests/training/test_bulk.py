@@ -12,13 +12,14 @@ import time
 from typing import Any
 
 import pytest
+from rllm_renderer_training import supervised
+from rllm_renderer_training.bulk.mapper import SupervisedMapper
+from rllm_renderer_training.bulk.plan import same_plan
+from rllm_renderer_training.bulk.rows import conversation_of
 
-from rllm_renderer_core import resolve, select_backend, supervised
-from rllm_renderer_core.contract.messages import normalize_tools
+from rllm_renderer_core import resolve, select_backend
 from rllm_renderer_core.errors import MessageError, OptionError
-from rllm_renderer_core.training.mapper import SupervisedMapper
-from rllm_renderer_core.training.plan import same_plan
-from rllm_renderer_core.training.rows import conversation_of
+from rllm_renderer_core.normal_form.messages import normalize_tools
 
 pytest.importorskip("datasets", reason="bulk runs aren't proved: datasets isn't installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="bulk runs aren't proved: pyarrow isn't installed")
@@ -54,7 +55,7 @@ def data(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]:
     options = ["--model", MODEL, "--tokenizer", "demo", "--parity", "off", "--output", str(output), *more]
-    return [sys.executable, "-m", "rllm_renderer_core.cli", "sft", str(data), *options]
+    return [sys.executable, "-m", "rllm_renderer_cli", "sft", str(data), *options]
 
 
 def run(data: pathlib.Path, output: pathlib.Path, *more: str) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def rows_of(output: pathlib.Path) -> list[dict[str, Any]]:
 
 def test_every_row_is_there_once_or_rejected_with_its_reason(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
     out = run(data, tmp_path / "out", "--jobs", "1")
-    from rllm_renderer_core.cli.demo_tokenizer import QwenVocabulary
+    from rllm_renderer_cli.demo.tokenizer import QwenVocabulary
 
     renderer = resolve(MODEL, QwenVocabulary(), parity="off")
     wanted = []
@@ -95,7 +96,7 @@ def test_more_processes_and_other_shards_give_the_same_rows(data: pathlib.Path, 
 
 def counted(name: str) -> Any:
     """The demo's tokenizer; each load leaves a line in a file."""
-    from rllm_renderer_core.cli.options import load_tokenizer
+    from rllm_renderer_cli.options import load_tokenizer
 
     with open(os.environ["LOADS"], "a", encoding="utf-8") as file:
         file.write(f"{os.getpid()}\n")
@@ -105,7 +106,7 @@ def counted(name: str) -> Any:
 def test_workers_have_the_renderer_that_was_loaded_before_they_began(
     data: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rllm_renderer_core.training.bulk import build
+    from rllm_renderer_training.bulk.build import build
 
     monkeypatch.setenv("LOADS", str(tmp_path / "loads"))
     environment, variables = os.environ, dict(os.environ)
@@ -137,7 +138,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(tmp_path: pathlib.Path) -> None
 
 
 def test_another_run_in_the_same_folder_is_refused(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    from rllm_renderer_core.training.bulk import build
+    from rllm_renderer_training.bulk.build import build
 
     mapper = mapper_of("demo")
     build(data, tmp_path / "out", mapper)
@@ -152,7 +153,7 @@ def mapper_of(tokenizer: str) -> Any:
 
 def loaded(name: str) -> Any:
     """The demo's tokenizer, or one that cuts a word otherwise, or has one token more."""
-    from rllm_renderer_core.cli.demo_tokenizer import QwenVocabulary
+    from rllm_renderer_cli.demo.tokenizer import QwenVocabulary
 
     class Other(QwenVocabulary):
         def encode(self, text: str, add_special_tokens: bool = True, **more: Any) -> list[int]:
@@ -166,7 +167,7 @@ def loaded(name: str) -> Any:
 
 
 def test_a_folder_isnt_gone_on_with_by_another_tokenizer(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    from rllm_renderer_core.training.bulk import build
+    from rllm_renderer_training.bulk.build import build
 
     build(data, tmp_path / "out", mapper_of("demo"), shard_rows=3)
     (tmp_path / "out" / "part-00001.parquet").unlink()
@@ -200,8 +201,8 @@ class Interrupting(SupervisedMapper):
 def test_ctrl_c_ends_several_processes_as_one(
     data: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rllm_renderer_core.cli.options import load_tokenizer
-    from rllm_renderer_core.training.bulk import build
+    from rllm_renderer_cli.options import load_tokenizer
+    from rllm_renderer_training.bulk.build import build
 
     monkeypatch.setenv("HANDLER", str(tmp_path / "handler"))
     mapper = Interrupting(MODEL, tokenizer="demo", options={"parity": "off"}, load=load_tokenizer)
@@ -218,7 +219,7 @@ def test_show_prints_sequences_with_what_is_trained(data: pathlib.Path) -> None:
     command = [
         sys.executable,
         "-m",
-        "rllm_renderer_core.cli",
+        "rllm_renderer_cli",
         "sft",
         str(data),
         "--model",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import real_tokenizers
 import toy
+from rllm_renderer_training import Rollout, RolloutError
 from toy import CALL, END, ToyRenderer, encode
 
-from rllm_renderer_core import Rollout, RolloutError, Termination, resolve
+from rllm_renderer_core import Termination, resolve
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "user", "content": "How many?"}]

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 import rllm_source
+from rllm_renderer_training import Rollout, RolloutError
+from rllm_renderer_training.export.arrays import IGNORED, Row, to_arrays, to_rows
+from rllm_renderer_training.export.frameworks import rllm_steps, to_verl
 from toy import END, ToyRenderer, encode
 
-from rllm_renderer_core import Rollout, RolloutError
 from rllm_renderer_core.testing import wrap
-from rllm_renderer_core.training.export import IGNORED, Row, to_arrays, to_rows
-from rllm_renderer_core.training.frameworks import rllm_steps, to_verl
 
 np = pytest.importorskip("numpy", reason="numpy isn't installed: the exports aren't proven")
 
@@ -169,7 +169,7 @@ def test_rllm_takes_them(tmp_path):
 import sys
 sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}
 from test_export import played
-from rllm_renderer_core.training.frameworks import to_rllm
+from rllm_renderer_training.export.frameworks import to_rllm
 from rllm.types import Trajectory
 out = to_rllm(played()[0], name="solver", reward=1.0)
 assert type(out) is Trajectory and out.is_cumulative() and out.reward == 1.0

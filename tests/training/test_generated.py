@@ -12,15 +12,16 @@ import pytest
 import real_tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rllm_renderer_training import SupervisedExample, supervised
+from rllm_renderer_training.sequences import supervised as module
+from rllm_renderer_training.sequences.example import SupervisedExamples
+from rllm_renderer_training.sequences.runs import Runs
+from rllm_renderer_training.sequences.targets import Targets
 from sampling import WHOLE
 from supervised_backends import served
 from supervised_conversations import TOOLS, conversations
 
-from rllm_renderer_core import RendererError, SupervisedExample, supervised
-from rllm_renderer_core.training import supervised as module
-from rllm_renderer_core.training.example import SupervisedExamples
-from rllm_renderer_core.training.runs import Runs
-from rllm_renderer_core.training.targets import Targets
+from rllm_renderer_core import RendererError
 
 FAMILIES = {
     "prime": [

@@ -9,10 +9,10 @@ import pathlib
 from typing import Any
 
 import pytest
+from rllm_renderer_training.bulk.inputs import read_rows
+from rllm_renderer_training.bulk.rows import conversation_of
 
 from rllm_renderer_core.errors import MessageError, OptionError
-from rllm_renderer_core.training.inputs import read_rows
-from rllm_renderer_core.training.rows import conversation_of
 
 datasets = pytest.importorskip("datasets", reason="inputs of bulk runs aren't proved: datasets isn't installed")
 pyarrow = pytest.importorskip("pyarrow", reason="inputs of bulk runs aren't proved: pyarrow isn't installed")
@@ -27,15 +27,15 @@ GOOD = {"messages": TALK}
 
 @pytest.fixture(scope="module")
 def mapper() -> Any:
-    from rllm_renderer_core.cli.options import load_tokenizer
-    from rllm_renderer_core.training.mapper import SupervisedMapper
+    from rllm_renderer_cli.options import load_tokenizer
+    from rllm_renderer_training.bulk.mapper import SupervisedMapper
 
     return SupervisedMapper(MODEL, tokenizer="demo", options={"parity": "off"}, load=load_tokenizer)
 
 
 def built(source: pathlib.Path, mapper: Any) -> tuple[dict[str, Any], dict[int, str]]:
     """The manifest, and the reason by the number of the rejected row."""
-    from rllm_renderer_core.training.bulk import build
+    from rllm_renderer_training.bulk.build import build
 
     output = source.parent / f"{source.name}.out"
     manifest = build(source, output, mapper)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import shapes
 import supervised_oracle as oracle
+from rllm_renderer_training import UnreachableTurnError, supervised
+from rllm_renderer_training.sequences.left_out import doubtful
 from supervised_backends import Served, on
 
-from rllm_renderer_core import UnreachableTurnError, resolve, supervised
-from rllm_renderer_core.training.left_out import doubtful
+from rllm_renderer_core import resolve
 
 ASKED = [shapes.user("Two and two?")]
 

@@ -10,11 +10,11 @@ import re
 import shutil
 
 import pytest
+from rllm_renderer_training import Rollout
+from rllm_renderer_training.page.page import rendered_page
 from toy import END, NEWLINE, ToyRenderer, ToyTokenizer, decode, encode
 
-from rllm_renderer_core import Rollout
 from rllm_renderer_core.testing import wrap
-from rllm_renderer_core.training.page import rendered_page
 
 OPENING = [{"role": "system", "content": "Be <b>brief</b> & kind."}, {"role": "user", "content": "How many? " + "x" * 300}]
 

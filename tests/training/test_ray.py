@@ -18,8 +18,8 @@ SCRIPT = """
 import json
 import ray, ray.data
 from rllm_renderer_core import resolve, supervised
-from rllm_renderer_core.cli.options import load_tokenizer
-from rllm_renderer_core.training.mapper import SupervisedMapper
+from rllm_renderer_cli.options import load_tokenizer
+from rllm_renderer_training.bulk.mapper import SupervisedMapper
 
 MODEL = "Qwen/Qwen3.6-35B-A3B"
 renderer = resolve(MODEL, load_tokenizer("demo"), parity="off")

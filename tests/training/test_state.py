@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 import pytest
+from rllm_renderer_training import Rollout, RolloutError
 from toy import CALL, END, ToyRenderer, ToyTokenizer, encode
 
-from rllm_renderer_core import Rollout, RolloutError
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}]

@@ -12,9 +12,10 @@ import toy
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from rllm_renderer_training import Rollout
 from toy import END, ToyRenderer
 
-from rllm_renderer_core import RendererError, Rollout
+from rllm_renderer_core import RendererError
 from rllm_renderer_core.testing import wrap
 
 STEPS = int(os.environ.get("ROLLOUT_STEPS", "800"))

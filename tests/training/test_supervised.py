@@ -11,18 +11,10 @@ import pytest
 import real_tokenizers
 import shapes
 import supervised_oracle as oracle
+from rllm_renderer_training import Rollout, SupervisedExample, UnreachableTurnError, supervised
 from supervised_backends import Served, on, tools_on
 
-from rllm_renderer_core import (
-    BridgeDeclined,
-    MessageError,
-    OptionError,
-    Rollout,
-    SupervisedExample,
-    UnreachableTurnError,
-    resolve,
-    supervised,
-)
+from rllm_renderer_core import BridgeDeclined, MessageError, OptionError, resolve
 
 PLAIN, _ = oracle.CONVERSATIONS["plain"]
 REASONED, _ = oracle.CONVERSATIONS["reasoning"]

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import real_tokenizers
 import supervised_oracle as oracle
+from rllm_renderer_training import UnreachableTurnError, supervised
+from rllm_renderer_training.sequences.supervised import targets_of
 from supervised_backends import BACKENDS, Served, served, tools_on
-
-from rllm_renderer_core import UnreachableTurnError, supervised
-from rllm_renderer_core.training.supervised import targets_of
 
 SOME = [
     "Qwen/Qwen3-8B",

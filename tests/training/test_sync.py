@@ -6,9 +6,10 @@ import copy
 import json
 
 import pytest
+from rllm_renderer_training import Rollout, RolloutError
 from toy import ARGS, CALL, END, THINK, UNCALL, UNTHINK, ToyRenderer, encode
 
-from rllm_renderer_core import MessageError, Rollout, RolloutError
+from rllm_renderer_core import MessageError
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}]

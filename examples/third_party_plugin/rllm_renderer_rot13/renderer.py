@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_core import ParsedResponse, RenderedTokens, SeamBridge, Termination, ToolCall, ToolCallStatus
-from rllm_renderer_core.learned.seamed import SeamedRenderer
+from rllm_renderer_template import SeamBridge
+from rllm_renderer_template.seam.renderer import SeamedRenderer
+
+from rllm_renderer_core import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
 from rllm_renderer_core.types import Message
 
 SYSTEM, USER, ASSISTANT, TOOL, CALL, END = range(6)

@@ -11,8 +11,8 @@ from typing import Any
 from rllm_renderer_tinker.corrections import INDEX, MERGED
 from rllm_renderer_tinker.renderer import TinkerRenderer
 
-from rllm_renderer_core.contract.pairing import Call, calls_of, in_call_order, places_among, results_in, sampled_calls
 from rllm_renderer_core.errors import BridgeDeclined
+from rllm_renderer_core.normal_form.pairing import Call, calls_of, in_call_order, places_among, results_in, sampled_calls
 from rllm_renderer_core.types import Message, RenderedTokens
 
 _ONE_TURN = ("user", "tool")

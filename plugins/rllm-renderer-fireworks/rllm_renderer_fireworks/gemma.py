@@ -8,7 +8,7 @@ from typing import Any
 
 from rllm_renderer_tinker.renderer import TinkerRenderer
 
-from rllm_renderer_core.contract.pairing import results_in
+from rllm_renderer_core.normal_form.pairing import results_in
 from rllm_renderer_core.types import Message, RenderedTokens, ToolCallStatus
 
 _RESPONSE = ("<|tool_response>", "<tool_response|>")

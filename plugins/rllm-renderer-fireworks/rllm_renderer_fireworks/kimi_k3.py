@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rllm_renderer_core.contract.arguments import json_value
+from rllm_renderer_core.normal_form.arguments import json_value
+from rllm_renderer_core.normal_form.tokenizer import added_tokens
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
-from rllm_renderer_core.vocabulary import added_tokens
 
 from .whole import WholeRenderer
 

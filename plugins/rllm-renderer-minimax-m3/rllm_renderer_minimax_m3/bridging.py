@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.contract.messages import has_media
 from rllm_renderer_core.errors import BridgeDeclined, MessageError
+from rllm_renderer_core.normal_form.messages import has_media
 
 from .markers import Vocabulary
 from .parsing import Thinking, open_turn, thinking_state

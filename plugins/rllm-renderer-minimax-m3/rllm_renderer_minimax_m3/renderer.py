@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rllm_renderer_core.contract.messages import normalize_messages, normalize_tools
-from rllm_renderer_core.contract.returned import BridgedTokens
 from rllm_renderer_core.errors import MessageError
+from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.returned import BridgedTokens
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from .bridging import as_declined, check_messages, check_turn

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllm_renderer_core.contract.arguments import Schema, json_value
+from rllm_renderer_core.normal_form.arguments import Schema, json_value
 
 from .rendering import scalar_text
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.contract.arguments import Schema
+from rllm_renderer_core.normal_form.arguments import Schema
 
 WRITTEN = (
     r"<parameter={key}>\n?(.*?)\n?</parameter>",

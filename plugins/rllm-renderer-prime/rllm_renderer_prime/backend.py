@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import ClassVar
 
+from rllm_renderer_core.normal_form.tokenizer import added_tokens
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
 from rllm_renderer_core.types import Renderer
-from rllm_renderer_core.vocabulary import added_tokens
 
 from .installed import UPSTREAM, installed_upstream
 

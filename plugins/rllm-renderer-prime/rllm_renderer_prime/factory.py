@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from rllm_renderer_core.errors import OptionError, RendererError, TokenizerError
+from rllm_renderer_core.normal_form.tokenizer import chat_template
 from rllm_renderer_core.plugin import Coverage, Match, Query
-from rllm_renderer_core.vocabulary import chat_template
 
 from .families import Variant
 from .harmony import with_vocabulary

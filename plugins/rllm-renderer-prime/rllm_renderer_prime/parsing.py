@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.contract.ids import last_of
-from rllm_renderer_core.contract.parsing import BROKEN
+from rllm_renderer_core.normal_form.ids import last_of
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids, special_ids
+from rllm_renderer_core.renderer.parsing import BROKEN
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
-from rllm_renderer_core.vocabulary import reasoning_ids, special_ids
 
 from .arguments import json_text_in, typed_arguments, untyped
 from .families import Variant, family_of

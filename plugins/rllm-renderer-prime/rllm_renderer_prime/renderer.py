@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from rllm_renderer_core.contract.pairing import in_call_order, places_among, results_in
+from rllm_renderer_template.blocks.formats import block_parser
+from rllm_renderer_template.parser.learned import LearnedParser
+
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
-from rllm_renderer_core.learned.block_formats import block_parser
-from rllm_renderer_core.learned.parser import LearnedParser
+from rllm_renderer_core.normal_form.pairing import in_call_order, places_among, results_in
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
-from rllm_renderer_core.vocabulary import reasoning_ids
 
 from .corrections import Numbered, Rewrite, corrections_for, is_query, opener_for
 from .families import Variant, family_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from rllm_renderer_core import SupervisedExample
+    from rllm_renderer_training import SupervisedExample
 
 
 def to_datum(example: SupervisedExample, *, max_length: int | None = None, reduction: Literal["none", "mean"] = "none") -> Any:

@@ -40,7 +40,7 @@ def image_part(part: dict[str, Any], name: str, index: int | None, role: str) ->
 
 def placeholder_id(tokenizer: Any) -> int | None:
     """Id of the token that stands for a piece of an image in this vocabulary, or ``None``."""
-    from rllm_renderer_core.vocabulary import added_tokens
+    from rllm_renderer_core.normal_form.tokenizer import added_tokens
 
     added = added_tokens(tokenizer)
     return next((added[text] for text in PLACEHOLDERS if text in added), None)

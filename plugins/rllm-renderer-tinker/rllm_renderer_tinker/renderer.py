@@ -7,17 +7,18 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from rllm_renderer_core.contract.ids import common_prefix
-from rllm_renderer_core.contract.messages import has_media, refuse_media
-from rllm_renderer_core.contract.pairing import sampled_calls
+from rllm_renderer_template.blocks.formats import block_parser
+from rllm_renderer_template.blocks.parser import BlockParser
+from rllm_renderer_template.chat_template.template_parser import learned_parser
+from rllm_renderer_template.parser.learned import LearnedParser
+from rllm_renderer_template.seam.bridge import SeamBridge
+
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
-from rllm_renderer_core.learned.block_formats import block_parser
-from rllm_renderer_core.learned.blocks import BlockParser
-from rllm_renderer_core.learned.parser import LearnedParser
-from rllm_renderer_core.learned.seam import SeamBridge
-from rllm_renderer_core.learned.template_parser import learned_parser
+from rllm_renderer_core.normal_form.ids import common_prefix
+from rllm_renderer_core.normal_form.messages import has_media, refuse_media
+from rllm_renderer_core.normal_form.pairing import sampled_calls
+from rllm_renderer_core.normal_form.tokenizer import chat_template, control_ids, reasoning_ids
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
-from rllm_renderer_core.vocabulary import chat_template, control_ids, reasoning_ids
 
 from . import base_models
 from .conversion import ToolDeclarations, to_upstream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_core.contract.ids import common_prefix
+from rllm_renderer_core.normal_form.ids import common_prefix
 
 Indices = list[int | None]
 Mask = list[bool | None]

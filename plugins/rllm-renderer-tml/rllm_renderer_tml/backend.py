@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from packaging.version import Version
 
 from rllm_renderer_core.errors import OptionError
-from rllm_renderer_core.metadata import installed_version
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
+from rllm_renderer_core.plugin.metadata import installed_version
 from rllm_renderer_core.types import Renderer
 
 from .deviations import DEVIATIONS

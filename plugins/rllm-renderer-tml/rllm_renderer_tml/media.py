@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllm_renderer_core.errors import UnsupportedContentError
+from rllm_renderer_core.normal_form.tokenizer import added_tokens
 from rllm_renderer_core.types import Message
-from rllm_renderer_core.vocabulary import added_tokens
 
 IMAGE, AUDIO = "image", "audio"
 KINDS = {"image": IMAGE, "image_url": IMAGE, "audio": AUDIO, "input_audio": AUDIO, "audio_url": AUDIO}

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from rllm_renderer_core.contract.decoding import decoder_of
-from rllm_renderer_core.contract.pairing import sampled_calls
+from rllm_renderer_template.blocks.formats import block_parser
+from rllm_renderer_template.blocks.parser import BlockParser
+from rllm_renderer_template.parser.learned import LearnedParser
+from rllm_renderer_template.seam.bridge import SeamBridge
+from rllm_renderer_template.seam.renderer import SeamedRenderer
+
 from rllm_renderer_core.errors import RendererError, RenderError, UnsupportedToolsError
-from rllm_renderer_core.learned.block_formats import block_parser
-from rllm_renderer_core.learned.blocks import BlockParser
-from rllm_renderer_core.learned.parser import LearnedParser
-from rllm_renderer_core.learned.seam import SeamBridge
-from rllm_renderer_core.learned.seamed import SeamedRenderer
+from rllm_renderer_core.normal_form.pairing import sampled_calls
+from rllm_renderer_core.normal_form.tokenizer import control_ids, reasoning_ids
+from rllm_renderer_core.probing.text import decoder_of
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
-from rllm_renderer_core.vocabulary import control_ids, reasoning_ids
 
 from .attribution import attributed
 from .conversion import to_upstream

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from rllm_renderer_core.contract.ids import common_prefix
 from rllm_renderer_core.errors import TokenizerError
-from rllm_renderer_core.vocabulary import added_tokens
+from rllm_renderer_core.normal_form.ids import common_prefix
+from rllm_renderer_core.normal_form.tokenizer import added_tokens
 
 FIX = "pass the model's own, unchanged tokenizer, or another backend="
 

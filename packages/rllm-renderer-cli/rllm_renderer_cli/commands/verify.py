@@ -1,0 +1,152 @@
+"""``rllm-renderer verify MODEL``: a renderer against the model's chat template, or against another backend, before a run."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from ..app import BadInput
+from ..conversations import read_conversations
+from ..options import load_tokenizer, resolve_options, tokenizer_option
+from ..output import progress, show, show_json, table
+
+MOST_SHOWN = 40
+"""Conversations that are listed; of more, the first that aren't equal."""
+
+STYLES = {
+    "equal": "green",
+    "agrees": "green",
+    "differs": "bold red",
+    "the renderer refuses": "yellow",
+    "the renderer declines": "yellow",
+}
+
+
+@click.command("verify", short_help="Compare a renderer's ids with the model's chat template.")
+@click.argument("model")
+@tokenizer_option
+@click.option(
+    "--template", type=click.File(encoding="utf-8"), help="The chat template to compare with; the tokenizer's own if left out."
+)
+@click.option("--against", metavar="BACKEND", help="Compare with this backend (or BACKEND:RENDERER) instead of the template.")
+@click.option("--messages", metavar="FILE", help="Compare the conversations of this JSONL file, not the built-in ones.")
+@resolve_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    model: str,
+    tokenizer: str | None,
+    template: TextIO | None,
+    against: str | None,
+    messages: str | None,
+    options: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Compare what serves MODEL with its chat template: ids of whole conversations, and bridges between turns.
+
+    What a bridge must append is proven by experiment on the template. A renderer that refuses a conversation, or declines a
+    bridge, is no difference: it never gives wrong ids. Exit status 1 where ids differ, 2 where nothing could be compared.
+
+    With --messages, each line of FILE is a conversation: a JSON list of messages, or an object with "messages" and "tools".
+    """
+    from rllm_renderer_template.parity.bridges import BridgeResult, bridges_differ, compare_bridges
+    from rllm_renderer_template.parity.comparison import (
+        TEMPLATE_TEXT,
+        Budget,
+        compare,
+        renderer_ids,
+        template_ids,
+        template_renderer,
+    )
+    from rllm_renderer_template.parity.probes import PROBES
+    from rllm_renderer_template.parity.report import ParityReport, ProbeResult
+
+    from rllm_renderer_core.normal_form.tokenizer import chat_template
+    from rllm_renderer_core.resolving.resolver import resolve
+
+    probes = PROBES if messages is None else read_conversations(messages)  # before a tokenizer is loaded
+    loaded = load_tokenizer(tokenizer or model)
+    if template is not None:
+        try:
+            loaded.chat_template = template.read()
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{template.name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
+    renderer = resolve(model, loaded, **{**options, "parity": "off"})
+    name = f"{renderer.backend}:{renderer.name}"
+    known = {}
+    if against is not None:
+        backend, _, other = against.partition(":")
+        asked = {key: options[key] for key in ("thinking", "thinking_retention", "chat_template_kwargs") if key in options}
+        reference = resolve(model, loaded, backend=backend, renderer=other or None, parity="off", **asked)
+        what = f"{reference.backend}:{reference.name}"
+        expected = renderer_ids(reference)
+    elif renderer.by_template:
+        raise BadInput(f"{model} is served by its chat template itself: name a renderer, or compare with one by --against")
+    elif chat_template(loaded) is None:
+        raise BadInput("the tokenizer has no chat template: give --template FILE, or compare with a backend by --against")
+    else:
+        reference, what, known = template_renderer(renderer.query), TEMPLATE_TEXT, renderer.deviations()
+        expected = template_ids(renderer.query) if messages is None else renderer_ids(reference)
+    budget = Budget(float("inf"))
+    results: list[ProbeResult] = []
+    bridges: list[BridgeResult] = []
+    with progress(f"{name} against {what}") as say:
+        for result in compare(renderer_ids(renderer), expected, loaded, deviations=known, budget=budget, probes=probes):
+            results.append(result)
+            say(f"{len(results)} of {len(probes)} conversations")
+        for bridge in compare_bridges(renderer, reference, budget=budget) if renderer.has_bridge and messages is None else ():
+            bridges.append(bridge)
+            say(f"bridge {len(bridges)}")
+    report = ParityReport(model, name, what, tuple(results))
+    if not report.accepted:
+        why = next((f": {each.reason}" for each in results if each.reason), "")
+        raise BadInput(f"nothing could be compared: {what} refuses all of the {len(results)} conversations{why}")
+    ok = not report.differences and not bridges_differ(bridges)
+    if as_json:
+        show_json(
+            {
+                "resolution": renderer.resolution.to_dict(),
+                "ok": ok,
+                "parity": report.to_dict(),
+                "bridges": [each.to_dict() for each in bridges],
+            }
+        )
+    else:
+        show(*_page(report, bridges, ok, without="no bridge" if messages is None else "bridges aren't compared"))
+    if not ok:
+        raise SystemExit(1)
+
+
+def _page(report: Any, bridges: list[Any], ok: bool, *, without: str) -> list[RenderableType]:
+    shown = report.results
+    if len(shown) > MOST_SHOWN:  # a user's own file: what is equal needs no line
+        shown = tuple(each for each in shown if each.outcome.value not in ("equal", "differs as documented"))[:MOST_SHOWN]
+    rows = [(r.probe, _outcome(r), r.reason or "-") for r in shown]
+    page: list[RenderableType] = [Text.assemble((report.renderer, "bold"), f" for {report.model} against {report.reference}")]
+    page += [table(("conversation", "ids", "why"), rows)] if rows else []
+    if bridges:
+        page += ["", table(("bridge to", "ids", "why"), [(b.shape, _outcome(b), b.reason or "-") for b in bridges])]
+    for each, title in [(r, r.probe) for r in shown] + [(b, f"bridge to {b.shape}") for b in bridges]:
+        if each.difference is not None:
+            page += ["", *_context(title, each.difference, report.reference, report.renderer)]
+    agreed = sum(each.outcome.value == "agrees" for each in bridges)
+    last = f"{report.summary()}; " + (f"{agreed} of {len(bridges)} bridges agree" if bridges else without)
+    page += ["", Text(f"{last}: {'nothing differs' if ok else 'ids differ'}", "bold green" if ok else "bold red")]
+    return page
+
+
+def _outcome(result: Any) -> Text:
+    text = result.outcome.value
+    return Text(text, STYLES.get(text, "dim"))
+
+
+def _context(title: str, difference: Any, reference: str, renderer: str) -> list[RenderableType]:
+    """Both sides around the first id that differs, with the ids from there on."""
+    rows = [
+        (f"  {reference}", repr(difference.expected), " ".join(map(str, difference.expected_ids)) or "(ends)"),
+        (f"  {renderer}", repr(difference.got), " ".join(map(str, difference.got_ids)) or "(ends)"),
+    ]
+    head = Text(f"{title}: id {difference.index} differs", "bold red")
+    return [head, table(("  who", "text around it", "ids from there on"), rows)]

@@ -1,0 +1,1 @@
+"""The demo: a scripted rollout on a real vocabulary."""

@@ -1,0 +1,236 @@
+"""The demo's episode: four scripted turns, sampled as models sample, and what rendering again makes of them.
+
+The script is written as messages. Each completion is put into the model's own format by the renderer and then bent as sampling
+bends it, so that it means the same in other ids. Nothing here knows a format, so any tokenizer and renderer can play it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rllm_renderer_training.rollout.rollout import Rollout
+
+from rllm_renderer_core.errors import RenderError
+from rllm_renderer_core.types import ParsedResponse
+
+Ids = list[int]
+
+
+def _tool(name: str, description: str, **parameters: str) -> dict[str, Any]:
+    properties = {key: {"type": kind} for key, kind in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+def _call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+TOOLS = [
+    _tool("search_flights", "Find flights.", origin="string", destination="string", nonstop="boolean"),
+    _tool("forecast", "Weather in a city.", city="string", day="string"),
+    _tool("hold_seat", "Hold a seat without paying.", flight="string"),
+]
+OPENING = [
+    {"role": "system", "content": "You plan short trips. Be brief."},
+    {"role": "user", "content": "Is there a nonstop flight from Oslo to Lisbon on Friday, and will I need a raincoat?"},
+]
+
+
+@dataclass(frozen=True)
+class Script:
+    """One turn: what the model means, how its sampled ids differ from the canonical ones, and what comes back."""
+
+    assistant: dict[str, Any]
+    habit: str = ""
+    results: tuple[str, ...] = ()
+    user: str = ""
+
+
+SCRIPT = (
+    Script(
+        {
+            "role": "assistant",
+            "content": "",
+            "reasoning_content": "Flights and weather don't depend on each other: two calls at once.",
+            "tool_calls": [
+                _call("search_flights", origin="Oslo", destination="Lisbon", nonstop=True),
+                _call("forecast", city="Lisbon", day="Friday"),
+            ],
+        },
+        habit="capital",
+        results=('[{"flight": "TP 763", "departs": "13:05", "eur": 214}]', '{"rain": 0.8, "high": 16}'),
+    ),
+    Script(
+        {
+            "role": "assistant",
+            "content": "",
+            "reasoning_content": "Only one nonstop flight. Hold a seat before answering.",
+            "tool_calls": [_call("hold_seat", flight="TP 763")],
+        },
+        habit="split",
+        results=('{"held_until": "18:00"}',),
+    ),
+    Script(
+        {
+            "role": "assistant",
+            "content": "TP 763 leaves at 13:05 for 214 euros; a seat is held until 18:00. Take the raincoat.",
+            "reasoning_content": "The seat is held. Rain is likely.",
+        },
+        user="Good. Where can I stay dry on Saturday?",
+    ),
+    Script(
+        {
+            "role": "assistant",
+            "content": "In the Oceanarium, and in the tile museum after lunch.",
+            "reasoning_content": "Indoors, a short list.",
+        }
+    ),
+)
+
+
+@dataclass
+class Turn:
+    """One turn of the rollout beside the same turn rendered again.
+
+    Attributes:
+        new: The messages that led to it.
+        previous: How many ids the engine already had: the previous prompt and completion.
+        prompt: The prompt of the rollout.
+        declined: Why it isn't a bridge, if it isn't.
+        had: The ids that a loop which renders again had before this turn.
+        rendered: The whole conversation rendered again.
+        completion: What was sampled, ``parsed`` what it means.
+    """
+
+    new: list[dict[str, Any]]
+    previous: int
+    prompt: Ids
+    declined: str | None
+    had: Ids
+    rendered: Ids
+    completion: Ids = field(default_factory=list)
+    parsed: ParsedResponse = field(default_factory=ParsedResponse)
+
+    @property
+    def kept(self) -> int:
+        """How many of the ids that were there survive rendering again: the index of the first id that differs."""
+        shorter = min(len(self.had), len(self.rendered))
+        return next((at for at in range(shorter) if self.had[at] != self.rendered[at]), shorter)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether rendering again starts a new training segment."""
+        return self.kept < len(self.had)
+
+
+@dataclass
+class Episode:
+    """A played episode."""
+
+    turns: list[Turn]
+    rollout: Rollout
+
+    def segments_rendered(self) -> list[int]:
+        """Lengths of the training segments of a loop that renders again at each turn."""
+        lengths: list[int] = []
+        for turn in self.turns:
+            if turn.breaks or not lengths:
+                lengths.append(0)
+            lengths[-1] = len(turn.rendered) + len(turn.completion)
+        return lengths
+
+
+def play(renderer: Any, tokenizer: Any) -> Episode:
+    """Play the script with a rollout, and beside it with a loop that renders the whole conversation again at each turn.
+
+    Raises:
+        RenderError: The renderer's format can't be scripted: a turn doesn't continue the prompt.
+    """
+    rollout = Rollout(renderer)
+    prompt = rollout.begin(OPENING, tools=TOOLS)
+    turns: list[Turn] = []
+    new = OPENING
+    had: Ids = []
+    for script in SCRIPT:
+        rendered = renderer.render_ids(rollout.messages, tools=TOOLS, add_generation_prompt=True)
+        previous = len(turns[-1].prompt) + len(turns[-1].completion) if turns else 0
+        declined = next((each.reason for each in rollout.declines if each.turn == len(turns)), None)
+        turn = Turn(list(new), previous, prompt, declined, had, rendered)
+        meant = _canonical(renderer, rollout.messages, script)
+        turn.completion = _sampled(renderer, tokenizer, prompt, meant, script.habit)
+        turn.parsed = rollout.record(turn.completion)
+        turns.append(turn)
+        had = rendered + turn.completion
+        new = _answers(script, turn.parsed)
+        if new:
+            prompt = rollout.extend(new)
+    return Episode(turns, rollout)
+
+
+def _answers(script: Script, parsed: ParsedResponse) -> list[dict[str, Any]]:
+    """What the environment says to a turn."""
+    out: list[dict[str, Any]] = []
+    for at, content in enumerate(script.results):
+        message: dict[str, Any] = {"role": "tool", "content": content}
+        if at < len(parsed.tool_calls):
+            message["tool_call_id"] = parsed.tool_calls[at].id
+        out.append(message)
+    if script.user:
+        out.append({"role": "user", "content": script.user})
+    return out
+
+
+def _canonical(renderer: Any, messages: Sequence[dict[str, Any]], script: Script) -> Ids:
+    """The completion as the renderer itself would write it, through its first stop."""
+    stops = set(renderer.get_stop_token_ids())
+    before = renderer.render_ids(messages, tools=TOOLS, add_generation_prompt=True)
+    after = renderer.render_ids([*messages, script.assistant], tools=TOOLS)
+    if after[: len(before)] != before:
+        raise RenderError(f"{renderer.backend}:{renderer.name} can't write the demo's turns: they don't continue its prompt")
+    completion: Ids = after[len(before) :]
+    end = next((at for at, token in enumerate(completion) if token in stops), None)
+    if end is not None:
+        return completion[: end + 1]
+    # Formats without a close (GLM) stop at the opener of the next turn, which shows where a message follows.
+    following = _answers(script, ParsedResponse()) or OPENING[1:]
+    shown = renderer.render_ids([*messages, script.assistant, *following], tools=TOOLS)
+    return completion + [token for token in shown if token in stops][-1:]
+
+
+def _sampled(renderer: Any, tokenizer: Any, prompt: Ids, ids: Ids, habit: str) -> Ids:
+    """The same completion with a habit of models: other ids, and the renderer still reads the same in them."""
+    habits: dict[str, Callable[[Any, Ids], Iterator[Ids]]] = {"capital": _capital, "split": _split}
+
+    def meaning(completion: Ids) -> Any:
+        parsed = renderer.parse_response(completion, tools=TOOLS, prompt_ids=prompt)
+        calls = [(call.name, call.arguments, call.status) for call in parsed.tool_calls]
+        return parsed.content, parsed.reasoning_content, calls, parsed.termination
+
+    if habit:
+        for other in habits[habit](tokenizer, ids):
+            if meaning(other) == meaning(ids):
+                return other
+    return ids
+
+
+def _capital(tokenizer: Any, ids: Ids) -> Iterator[Ids]:
+    """A boolean written as in Python."""
+    for at, token in enumerate(ids):
+        if tokenizer.decode([token]) == "true":
+            yield [*ids[:at], *tokenizer.encode("True", add_special_tokens=False), *ids[at + 1 :]]
+
+
+def _split(tokenizer: Any, ids: Ids) -> Iterator[Ids]:
+    """A word sampled in two pieces of which the tokenizer would make one: the same text, which encoding again changes."""
+    for at, token in enumerate(ids):
+        text = tokenizer.decode([token])
+        if not (text.strip().isalpha() and len(text) > 5):
+            continue
+        for cut in range(3, len(text) - 2):
+            pieces = [tokenizer.encode(part, add_special_tokens=False) for part in (text[:cut], text[cut:])]
+            if all(len(piece) == 1 for piece in pieces):
+                yield [*ids[:at], *pieces[0], *pieces[1], *ids[at + 1 :]]

@@ -1,0 +1,1 @@
+"""``rllm-renderer doctor``."""

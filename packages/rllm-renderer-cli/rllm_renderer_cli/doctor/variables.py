@@ -1,0 +1,82 @@
+"""What ``rllm-renderer doctor`` finds in the environment variables of the core."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.plugin.metadata import PluginInfo
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.resolving.resolver import select_backend
+
+VARIABLES = (
+    "RLLM_RENDERER_BACKEND",
+    "RLLM_RENDERER_DISABLED",
+    "RLLM_RENDERER_PIN",
+    "RLLM_RENDERER_PLUGINS",
+    "RLLM_RENDERER_STRICT",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something worth saying; only a problem makes the exit status 1. ``trace`` is the traceback of what was raised, if any."""
+
+    what: str
+    fix: str = ""
+    problem: bool = True
+    trace: str = ""
+
+
+def traced(error: BaseException | None) -> str:
+    """The traceback of an error, with its causes."""
+    return "" if error is None else "".join(traceback.format_exception(type(error), error, error.__traceback__))
+
+
+def environment() -> dict[str, str]:
+    """The variables of the core that are set, by name."""
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith("RLLM_RENDERER_")}
+
+
+def variables(states: list[PluginInfo]) -> Iterator[Finding]:
+    """What is wrong with the environment variables, given the plugins that are there."""
+    known = {canonicalize_name(text) for each in states for text in (each.name, each.distribution)}
+    backends = {name for each in states for name in each.backends} | {"chat-template"}
+    for name, value in environment().items():
+        if name not in VARIABLES:
+            yield Finding(f"{name} is no variable of the core", f"the core reads {', '.join(VARIABLES)}", problem=False)
+        if name == "RLLM_RENDERER_BACKEND" and value and value not in backends:
+            yield Finding(f"{name}={value} names no usable backend", f"unset it, or take one of {', '.join(sorted(backends))}")
+        if name == "RLLM_RENDERER_PIN" and value:
+            yield from _pin(value)
+        if name in ("RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PLUGINS"):
+            for each in filter(None, (part.strip() for part in value.split(","))):
+                if each != "*" and canonicalize_name(each) not in known:
+                    yield Finding(f"{name} names {each!r}, which isn't installed", problem=False)
+
+
+def _pin(file: str) -> Iterator[Finding]:
+    """Whether the pin that every process is held to can be read, and reproduced here."""
+    what = f"RLLM_RENDERER_PIN={file}"
+    write = "unset it, or write the pin: rllm-renderer pin MODEL > FILE"
+    try:
+        pin = Resolution.from_dict(json.loads(Path(file).read_text(encoding="utf-8")))
+    except OSError as error:
+        yield Finding(f"{what} can't be read: {error.strerror or error}", write)
+        return
+    except (ValueError, AttributeError, RendererError) as error:
+        yield Finding(f"{what} holds no pinned resolution: {str(error).splitlines()[0]}", write)
+        return
+    processor = pin.options.get("image_processor")
+    try:
+        select_backend(pin=pin, **({"image_processor": type(str(processor), (), {})()} if processor else {}))
+    except RendererError as error:
+        differences = "; ".join(getattr(error, "differences", ())) or str(error).splitlines()[0]
+        yield Finding(f"{what} can't be reproduced here: {differences}", "install what was pinned, or write a new pin")

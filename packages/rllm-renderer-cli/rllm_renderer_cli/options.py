@@ -1,0 +1,152 @@
+"""The options of ``resolve`` on the command line, once for all commands."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from .app import BadInput
+
+RESOLVE = {
+    "backend": click.option("--backend", metavar="NAME", help="Take this backend."),
+    "renderer": click.option("--renderer", metavar="NAME", help="Take the renderer of this name, whatever the model is."),
+    "renderer_family": click.option("--renderer-family", metavar="NAME", help="rLLM's spelling of prime's renderers."),
+    "renderer_name": click.option("--renderer-name", metavar="NAME", help="rLLM's spelling of tinker's or Fireworks' ones."),
+    "thinking": click.option("--thinking/--no-thinking", default=None, help="Whether the model thinks; or its own default."),
+    "thinking_retention": click.option(
+        "--thinking-retention", type=click.Choice(["all", "tool_cycle"]), help="What becomes of old reasoning."
+    ),
+    "template_bridge": click.option(
+        "--template-bridge/--no-template-bridge", default=None, help="Whether the chat template bridges where that is proven."
+    ),
+    "chat_template_kwargs": click.option(
+        "--chat-template-kwargs",
+        metavar="JSON",
+        callback=lambda _, option, text: json_object(option, text),
+        help="Variables of the chat template, as a JSON object.",
+    ),
+    "marker_text": click.option(
+        "--marker-text",
+        type=click.Choice(["allow", "error", "literal"]),
+        help="What becomes of control tokens in message text.",
+    ),
+    "dropped": click.option(
+        "--dropped", type=click.Choice(["error", "warn"]), help="What becomes of messages and tools that the format leaves out."
+    ),
+    "date": click.option("--date", metavar="YYYY-MM-DD", help="The day that formats with a date show; today if left out."),
+    "require_bridge": click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
+    "require_tools": click.option(
+        "--require-tools", is_flag=True, default=None, help="Refuse a winner that can't parse tool calls."
+    ),
+    "parity": click.option(
+        "--parity", type=click.Choice(["prefer", "warn", "error", "off"]), help="What a difference from the chat template is."
+    ),
+    "parse_check": click.option(
+        "--parse-check", type=click.Choice(["on", "off"]), help="Whether parsed completions are checked against their ids."
+    ),
+    "detect": click.option(
+        "--detect/--no-detect", default=None, help="Look for the renderer by the chat template where no name is listed."
+    ),
+    "pin": click.option(
+        "--pin",
+        metavar="FILE",
+        callback=lambda _, option, file: _pin(file),
+        help="A resolution as JSON: exactly that, or an error that says what differs.",
+    ),
+}
+"""Options by the keyword of ``resolve`` that each sets."""
+
+
+def resolve_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of ``resolve`` to a command, which gets those that were given as one dict, ``options``."""
+
+    @functools.wraps(function)
+    def packed(**values: Any) -> Any:
+        given = {name: values.pop(name) for name in RESOLVE}
+        return function(options={name: value for name, value in given.items() if value is not None}, **values)
+
+    decorated: Callable[..., Any] = packed
+    for option in reversed(RESOLVE.values()):
+        decorated = option(decorated)
+    return decorated
+
+
+tokenizer_option = click.option(
+    "--tokenizer", metavar="PATH", help="The model's tokenizer: a folder, a hub name, or 'demo' for Qwen3.6's vocabulary."
+)
+
+
+def load_tokenizer(name: str) -> Any:
+    """A tokenizer by folder or hub name with transformers, or the vocabulary of the demo, which needs no transformers."""
+    if name == "demo":
+        from .demo.tokenizer import QwenVocabulary
+
+        return QwenVocabulary()
+    from rllm_renderer_core.normal_form.tokenizer import load_tokenizer as load
+
+    if name.startswith((".", "~", os.sep)) and not os.path.exists(name):
+        raise BadInput(f"there is no tokenizer at {name}: no such file or folder; fix: --tokenizer FOLDER, or a hub name")
+    return load(name)
+
+
+def tokenizer_of(model: str, tokenizer: str | None) -> Any:
+    """The tokenizer that was named, or that lies in the folder that MODEL is: a checkpoint is what its template says."""
+    if tokenizer is not None:
+        return load_tokenizer(tokenizer)
+    files = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
+    return load_tokenizer(model) if any(os.path.isfile(os.path.join(model, file)) for file in files) else None
+
+
+def read_json(file: str) -> Any:
+    """The value in a JSON file; ``-`` is stdin."""
+    text = read_text(file)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"{named(file)} isn't JSON: {error}") from error
+
+
+def named(file: str) -> str:
+    """What a file is called in messages."""
+    return "stdin" if file == "-" else file
+
+
+def read_text(file: str) -> str:
+    """The text of a JSON file; ``-`` is stdin."""
+    name = named(file)
+    if os.path.isdir(file):
+        raise BadInput(f"{file} is a folder, not a JSON file")
+    try:
+        with click.open_file(file, encoding="utf-8") as stream:
+            return str(stream.read())
+    except OSError as error:
+        raise BadInput(f"can't read {name}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
+
+
+def _pin(file: str | None) -> dict[str, Any] | None:
+    if file is None:
+        return None
+    value = read_json(file)
+    if not isinstance(value, dict):
+        raise BadInput(f"{file} must hold a resolution as a JSON object, not {type(value).__name__}")
+    return value
+
+
+def json_object(option: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    """The value of an option that takes a JSON object."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"--{str(option.name).replace('_', '-')} isn't JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadInput(f"--{str(option.name).replace('_', '-')} must be a JSON object, not {type(value).__name__}")
+    return value

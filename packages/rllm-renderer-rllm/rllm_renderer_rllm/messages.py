@@ -1,0 +1,71 @@
+"""rLLM's messages and tools in the core's forms: its ``images``, a client's refusals, its ``Tool`` objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rllm_renderer_core.plugin.discovery import warn_once
+
+
+def plain_messages(messages: Any) -> Any:
+    """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them; a refusal is text."""
+    if not _is_list(messages):
+        return messages  # refused by the core, with the reason
+    return [_plain(each) if isinstance(each, Mapping) else each for each in messages]
+
+
+def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content, images = message.get("content"), message.get("images")
+    if any(part.get("type") == "refusal" for part in _parts(message)):
+        content = [
+            {"type": "text", "text": part.get("refusal") or ""}
+            if isinstance(part, Mapping) and part.get("type") == "refusal"
+            else part
+            for part in message["content"]
+        ]
+        message = {**message, "content": content}
+    if not images:
+        return message
+    content = content or ""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    shown = [{"type": "image", "image": image} for image in images]
+    return {**{key: value for key, value in message.items() if key != "images"}, "content": [*shown, *parts]}
+
+
+def shows_media(messages: Any) -> bool:
+    """Whether a message has images, or parts that aren't text."""
+    return _is_list(messages) and any(
+        each.get("images") or any(part.get("type") not in ("text", "refusal") for part in _parts(each))
+        for each in messages
+        if isinstance(each, Mapping)
+    )
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of a content that is a list, those that are mappings."""
+    content = message.get("content")
+    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def plain_tools(tools: Any) -> Any:
+    """Declarations of rLLM's ``Tool`` objects, which have them as ``json``, among dicts.
+
+    Tools that aren't functions (OpenAI's ``web_search``) are run by a server, not by a model that is trained: they are left
+    out, as rLLM's engines leave them out, and said once.
+    """
+    if not _is_list(tools):
+        return tools
+    out = []
+    for tool in tools:
+        tool = tool if isinstance(tool, Mapping) else getattr(tool, "json", tool)
+        kind = tool.get("type", "function") if isinstance(tool, Mapping) and "function" not in tool else "function"
+        if kind != "function":
+            warn_once(f"a tool of type {kind!r} isn't a function and isn't declared to the model")
+            continue
+        out.append(tool)
+    return out

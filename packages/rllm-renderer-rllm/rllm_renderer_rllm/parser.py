@@ -1,0 +1,98 @@
+"""rLLM's chat parser over a renderer, for its code that works on texts: completers, workflows, distillation, OpenAI's engine.
+
+A text is given only where the tokenizer makes the renderer's own ids of it again; where it doesn't, that is an error, and the
+caller takes ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rllm_renderer_training.sequences.weights import split_weights
+
+from rllm_renderer_core.errors import RenderError
+from rllm_renderer_core.types import Message
+
+if TYPE_CHECKING:
+    from .renderer import RllmRenderer
+
+_QUESTION = ({"role": "user", "content": "ping"},)
+
+
+class ChatParser:
+    """What rLLM calls of its ``ChatTemplateParser``.
+
+    Args:
+        renderer: Whose ids the texts are.
+    """
+
+    def __init__(self, renderer: RllmRenderer) -> None:
+        self._renderer = renderer
+        self.tokenizer = renderer.tokenizer
+
+    @property
+    def stop_sequences(self) -> list[int] | list[str]:
+        """What a sampler's ``stop`` takes."""
+        return self._renderer.stop_sequences
+
+    @cached_property
+    def generation_prompt(self) -> str:
+        """What opens an assistant turn."""
+        with_opener = self._renderer.render_ids(_QUESTION, add_generation_prompt=True)
+        bare = self._renderer.render_ids(_QUESTION)
+        if with_opener[: len(bare)] != bare:
+            raise RenderError(f"{self._renderer!r} writes a question in another way before its answer")
+        return self._text(with_opener[len(bare) :])
+
+    def parse(
+        self,
+        messages: Sequence[Message],
+        add_generation_prompt: bool = False,
+        is_first_msg: bool = False,
+        tools: Sequence[Any] | None = None,
+        **_: Any,
+    ) -> str:
+        """The text of a conversation, or with ``is_first_msg=False`` that of one assistant turn, with its opener.
+
+        Args:
+            messages: In OpenAI's form, or rLLM's.
+            add_generation_prompt: Whether the opener of the next turn follows.
+            is_first_msg: Whether these are all messages.
+            tools: As declared.
+
+        Raises:
+            RenderError: The tokenizer makes other ids of the text; the fix is ``token_input``.
+            UnreachableTurnError: The format leaves out reasoning of the turn, or the model can't say it behind its opener.
+            RendererError: As ``render``.
+        """
+        if is_first_msg:
+            return self._text(
+                self._renderer.render_ids(messages, tools=tools or None, add_generation_prompt=add_generation_prompt)
+            )
+        return self.generation_prompt + self._turn(messages) + (self.generation_prompt if add_generation_prompt else "")
+
+    def parse_completion(self, completion_ids: Sequence[int]) -> dict[str, Any]:
+        """``content``, ``reasoning`` and ``tool_calls``; calls are ``{"name", "arguments"}``, as ``ToolCall`` takes them."""
+        return self._renderer.parse_completion(completion_ids)._asdict()
+
+    def _turn(self, messages: Sequence[Message]) -> str:
+        """An assistant turn with its stop, as the model says it behind a question: what is trained of it."""
+        if len(messages) != 1 or messages[0].get("role") != "assistant":
+            raise RenderError(
+                "only an assistant turn can be rendered without what comes before it",
+                fix="render the whole conversation, with is_first_msg=True",
+            )
+        bare, _ = split_weights(messages)
+        (example,) = self._renderer.supervised([*_QUESTION, *bare])
+        return self._text([token for token, weight in zip(example.token_ids, example.weights, strict=True) if weight])
+
+    def _text(self, ids: Sequence[int]) -> str:
+        text = str(self.tokenizer.decode(list(ids), skip_special_tokens=False))
+        if list(self.tokenizer.encode(text, add_special_tokens=False)) != list(ids):
+            raise RenderError(
+                "the tokenizer makes other ids of this prompt's text",
+                fix="take the ids: engine.renderer.token_input(messages, tools)",
+            )
+        return text

@@ -1,0 +1,241 @@
+"""A resolved renderer in the form that rLLM reads: the gateway drives the protocol, the engines want a little more.
+
+Two things differ from ``rllm_renderer_core.resolve``: a call that can't be run isn't among ``tool_calls`` (rLLM hands every one
+of them to the agent's client, the nameless too) but stays in the content, as the text that the model wrote; and messages may
+have rLLM's ``images``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from rllm_renderer_training.sequences.example import SupervisedExamples
+from rllm_renderer_training.sequences.supervised import supervised
+
+from rllm_renderer_core.errors import BridgeDeclined, UnsupportedContentError
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
+from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
+
+from .chunks import behind, without_chunks
+from .messages import plain_messages, plain_tools, shows_media
+from .parser import ChatParser
+from .tokens import RllmTokens
+from .wishes import with_effort
+
+
+class EngineOutput(NamedTuple):
+    """A completion as ``ModelOutput`` has it.
+
+    ``tool_calls`` are ``{"name": ..., "arguments": {...}}``: the arguments of rLLM's ``ToolCall``.
+    """
+
+    content: str
+    reasoning: str
+    tool_calls: list[dict[str, Any]]
+
+
+class RllmRenderer:
+    """The object for ``create_app(renderer=...)``, ``TokenAccumulator`` and the engines.
+
+    Args:
+        resolved: What ``rllm_renderer_core.resolve`` returned. All ids are of its tokenizer's vocabulary.
+
+    Attributes:
+        resolved: The same.
+    """
+
+    def __init__(self, resolved: ResolvedRenderer) -> None:
+        self.resolved = resolved
+        self._by_effort: dict[str, RllmRenderer] = {}
+
+    def __repr__(self) -> str:
+        return repr(self.resolved)
+
+    @property
+    def resolution(self) -> Resolution:
+        """How it was resolved."""
+        return self.resolved.resolution
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend."""
+        return self.resolved.backend
+
+    @property
+    def name(self) -> str:
+        """The backend's name of the renderer."""
+        return self.resolved.name
+
+    @property
+    def has_bridge(self) -> bool:
+        """Whether ``bridge_to_next_turn`` can return ids at all."""
+        return self.resolved.has_bridge
+
+    @property
+    def tokenizer(self) -> Any:
+        """The one that was passed in."""
+        return self.resolved.tokenizer
+
+    def copy(self) -> RllmRenderer:
+        """The same renderer over its own copy of the tokenizer, for a gateway in the process of an engine.
+
+        One thread at a time uses a tokenizer. A long prompt that the engine renders holds it for a second; bridges by a copy
+        don't wait for that. See ``RendererPool`` for one copy a thread.
+        """
+        return RllmRenderer(pickle.loads(pickle.dumps(self.resolved)))
+
+    # The protocol
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RllmTokens:
+        """Messages to ids with attribution, and with rLLM's ``is_content``."""
+        out = self.resolved.render(
+            plain_messages(messages), tools=plain_tools(tools), add_generation_prompt=add_generation_prompt
+        )
+        return RllmTokens.of(out)
+
+    def render_ids(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        """Messages to ids."""
+        return self.resolved.render_ids(
+            plain_messages(messages), tools=plain_tools(tools), add_generation_prompt=add_generation_prompt
+        )
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[Any] | None = None
+    ) -> ParsedResponse:
+        """Sampled ids, parsed; never raises. ``tool_calls`` are those that can be run, the others are part of ``content``.
+
+        ``prompt_ids`` may have the chunks of images among its ids, as ``token_input`` has.
+        """
+        prompt = None if prompt_ids is None else without_chunks(prompt_ids)
+        parsed = self.resolved.parse_response(token_ids, tools=plain_tools(tools), prompt_ids=prompt)
+        broken = [call.raw for call in parsed.tool_calls if not _runs(call)]
+        if not broken:
+            return parsed
+        return replace(
+            parsed, content=parsed.content + "".join(broken), tool_calls=[call for call in parsed.tool_calls if _runs(call)]
+        )
+
+    def get_stop_token_ids(self) -> list[int]:
+        """Ids at which a sampler must stop."""
+        return self.resolved.get_stop_token_ids()
+
+    def get_stop_strings(self) -> list[str]:
+        """Strings at which a sampler must stop, for formats without a stop token."""
+        return self.resolved.get_stop_strings()
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[Any],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | None:
+        """The prompt and completion, and what follows them; or ``None``: render again. The reason is logged.
+
+        The prompt may have the chunks of images among its ids, as ``token_input`` has, or their JSON: they stay in their
+        places, and nothing is said of the messages that the ids belong to.
+        """
+        ids = without_chunks(previous_prompt_ids)
+        turn = ids, previous_completion_ids, plain_messages(new_messages)
+        out = self.resolved.bridge_to_next_turn(*turn, tools=plain_tools(tools), previous_message=previous_message)
+        return out if out is None else behind(previous_prompt_ids, ids, out)
+
+    def try_bridge(
+        self,
+        previous_prompt_ids: Sequence[Any],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | BridgeDeclined:
+        """As ``bridge_to_next_turn``, with the reason of a decline."""
+        ids = without_chunks(previous_prompt_ids)
+        turn = ids, previous_completion_ids, plain_messages(new_messages)
+        out = self.resolved.try_bridge(*turn, tools=plain_tools(tools), previous_message=previous_message)
+        return out if isinstance(out, BridgeDeclined) else behind(previous_prompt_ids, ids, out)
+
+    # Engines
+
+    @cached_property
+    def chat_parser(self) -> ChatParser:
+        """For code of rLLM's that works on texts."""
+        return ChatParser(self)
+
+    @property
+    def stop_sequences(self) -> list[int] | list[str]:
+        """What a sampler's ``stop`` takes: stop ids, or the strings of a format that has no stop token."""
+        return self.get_stop_token_ids() or self.get_stop_strings()
+
+    def token_input(
+        self, messages: Sequence[Message], tools: Sequence[Any] | None = None, *, reasoning_effort: str | None = None
+    ) -> list[Any]:
+        """The prompt for an engine's sampler, with the opener of the assistant's turn.
+
+        Args:
+            messages: In OpenAI's form, or rLLM's.
+            tools: As declared.
+            reasoning_effort: Of this call, where it isn't the renderer's own; nothing for a model that has none.
+
+        Returns:
+            Ids; where messages have images, the chunks of the backend's own prompt, in their order.
+
+        Raises:
+            UnsupportedContentError: Images for a renderer of text; ``index`` tells the message. Or images for a backend whose
+                image data are no chunks: an engine that takes ids and chunks alone would sample from bare placeholders.
+            RendererError: As ``render``.
+        """
+        if reasoning_effort is not None:
+            if reasoning_effort not in self._by_effort:
+                self._by_effort[reasoning_effort] = RllmRenderer(with_effort(self.resolved, reasoning_effort))
+            return self._by_effort[reasoning_effort].token_input(messages, tools)
+        if not shows_media(messages):
+            return self.render_ids(messages, tools=tools, add_generation_prompt=True)
+        rendered = self.render(messages, tools=tools, add_generation_prompt=True)
+        chunks = getattr(rendered.multi_modal_data, "chunks", None)
+        if chunks is None:
+            raise UnsupportedContentError(
+                f"{self.backend}:{self.name} gives images in a form of its own, not as chunks of a sampler's prompt",
+                fix="renderer_backend='tinker', with image_processor=",
+            )
+        return list(chunks)
+
+    def parse_completion(
+        self, completion_ids: Sequence[int], token_input: Sequence[Any] | None = None, tools: Sequence[Any] | None = None
+    ) -> EngineOutput:
+        """A completion, parsed for ``ModelOutput``; never raises.
+
+        Args:
+            completion_ids: The sampled ids, with their stop.
+            token_input: The prompt; it tells whether it opened the reasoning.
+            tools: As declared; some formats need the types of arguments.
+        """
+        parsed = self.parse_response(list(completion_ids), tools=tools, prompt_ids=token_input)
+        calls = [{"name": call.name, "arguments": call.arguments} for call in parsed.tool_calls]
+        return EngineOutput(parsed.content, parsed.reasoning_content or "", calls)
+
+    # Trainers
+
+    def supervised(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, train: str = "all"
+    ) -> SupervisedExamples:
+        """The training sequences of a conversation: each turn behind the very prompt that it is sampled from.
+
+        Arguments and errors as those of the function; a message's own ``trainable`` decides before ``train``.
+        """
+        return supervised(self.resolved, plain_messages(messages), tools=plain_tools(tools), train=train)
+
+
+def _runs(call: ToolCall) -> bool:
+    return call.status is ToolCallStatus.OK and isinstance(call.arguments, dict)

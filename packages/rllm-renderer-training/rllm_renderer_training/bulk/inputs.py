@@ -1,0 +1,166 @@
+"""The rows of a data set's files, each as JSON text, whatever file they are in."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rllm_renderer_core.errors import MessageError, OptionError
+
+from .rows import COLUMNS, CONVERSATIONS
+
+
+class Row(NamedTuple):
+    """A row of the input.
+
+    Attributes:
+        text: Its JSON text; where there is a ``fault``, what can be shown of it.
+        fault: Why it can't be read, or ``""``.
+    """
+
+    text: str
+    fault: str = ""
+
+    def value(self) -> Mapping[str, Any]:
+        """The row as an object.
+
+        Raises:
+            MessageError: It isn't one.
+        """
+        if self.fault:
+            raise MessageError(self.fault)
+        try:
+            value = json.loads(self.text)
+        except (ValueError, RecursionError) as error:
+            raise MessageError(f"the row isn't JSON: {error}") from None
+        if not isinstance(value, Mapping):
+            raise MessageError(f"the row is a {type(value).__name__}, not an object")
+        return value
+
+
+def is_columnar(source: pathlib.Path) -> bool:
+    """Whether the rows come from columns, where a mapping has the keys of all rows, as nulls."""
+    return source.is_dir() or source.suffix == ".parquet"
+
+
+def read_rows(source: pathlib.Path) -> Iterator[Row]:
+    """The rows of a JSONL or Parquet file, of a JSON file that is an array, or of a folder that ``datasets`` saved.
+
+    Of columns only those of a conversation are read. An array is read into memory whole.
+
+    Raises:
+        OptionError: None of these, or a file that can't be read at all.
+    """
+    if source.is_dir():
+        return _of_folder(source)
+    if source.suffix == ".parquet":
+        return _of_parquet(source)
+    if source.suffix in (".jsonl", ".json", ".ndjson"):
+        return _of_json(source)
+    raise OptionError(
+        f"{source.name} is neither a JSONL or Parquet file nor a folder of datasets",
+        fix="name it .jsonl or .parquet, or save it with datasets' save_to_disk",
+        option="DATA",
+    )
+
+
+def digest_of(source: pathlib.Path) -> str:
+    """Over the bytes of the file, or of all files of the folder."""
+    digest = hashlib.sha256()
+    files = sorted(each for each in source.rglob("*") if each.is_file()) if source.is_dir() else [source]
+    for each in files:
+        digest.update(each.name.encode())
+        with each.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _of_folder(source: pathlib.Path) -> Iterator[Row]:
+    from datasets import DatasetDict, load_from_disk
+
+    try:
+        loaded = load_from_disk(str(source))
+    except FileNotFoundError:
+        raise OptionError(
+            f"{source} isn't a folder that datasets saved",
+            fix="name one Parquet or JSONL file, or save it with datasets' save_to_disk",
+            option="DATA",
+        ) from None
+    if isinstance(loaded, DatasetDict):
+        splits = " or ".join(str(source / name) for name in loaded)
+        raise OptionError(f"{source} has several splits, not rows", fix=f"name a split: {splits}", option="DATA")
+    plain = loaded.with_format(None)  # rows as the data set would give them to a framework can't be written as JSON
+    yield from map(_written, plain.select_columns(_present(source, plain.column_names)))
+
+
+def _of_parquet(source: pathlib.Path) -> Iterator[Row]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(source)
+    except pyarrow.ArrowInvalid as error:
+        raise OptionError(f"{source.name} isn't a Parquet file: {error}", fix="name another", option="DATA") from None
+    with file:
+        columns = _present(source, file.schema_arrow.names)
+        for batch in file.iter_batches(batch_size=256, columns=columns):
+            yield from map(_written, batch.to_pylist())
+
+
+def _of_json(source: pathlib.Path) -> Iterator[Row]:
+    with source.open("rb") as file:
+        start = file.read(4096)
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise OptionError(f"{source.name} is UTF-16, and JSON is UTF-8", fix="save it as UTF-8", option="DATA")
+        begin = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
+        file.seek(begin)
+        if source.suffix == ".json" and start[begin:].lstrip().startswith(b"["):
+            try:
+                rows = json.loads(file.read().decode())
+            except (ValueError, RecursionError) as error:
+                raise OptionError(
+                    f"{source.name} begins as an array and isn't JSON: {error}",
+                    fix="repair it, or write a row a line and name it .jsonl",
+                    option="DATA",
+                ) from None
+            yield from map(_written, rows)
+            return
+        for line in file:
+            line = line.strip(b" \t\r\n")
+            if line:
+                yield _decoded(line)
+
+
+def _decoded(line: bytes) -> Row:
+    try:
+        return Row(line.decode())
+    except UnicodeDecodeError as error:
+        return Row(line.decode(errors="backslashreplace"), f"the row isn't UTF-8: {error.reason} at byte {error.start}")
+
+
+def _written(row: Any) -> Row:
+    """A row as JSON text, half a surrogate pair as its escape."""
+    fault = ""
+    try:
+        text = json.dumps(row, ensure_ascii=False)
+    except TypeError as error:  # dates, bytes: as text they would be trained as what the data doesn't say
+        fault = f"the row can't be written as JSON: {error}"
+        text = json.dumps(row, ensure_ascii=False, default=lambda value: f"<{type(value).__name__}>")
+    return Row(text.encode(errors="backslashreplace").decode(), fault)
+
+
+def _present(source: pathlib.Path, names: Iterable[str]) -> list[str]:
+    """The columns to read: the others may hold what JSON can't, and needn't be read."""
+    known = list(names)
+    if not {*CONVERSATIONS} & {*known}:
+        raise OptionError(
+            f"{source.name} has no column {' or '.join(CONVERSATIONS)}; it has {', '.join(known) or 'none'}",
+            fix="rename the column that has the conversations",
+            option="DATA",
+        )
+    return [name for name in COLUMNS if name in known]

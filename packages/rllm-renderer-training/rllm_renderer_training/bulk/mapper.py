@@ -1,0 +1,153 @@
+"""``supervised`` over batches of rows, as ``datasets.map(batched=True)`` and Ray Data's ``map_batches`` call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rllm_renderer_core.errors import MessageError, RendererError
+
+from ..sequences.example import SupervisedExamples
+from ..sequences.supervised import supervised
+from .rows import conversation_of
+
+NOTHING = "nothing in this row is to be trained"
+
+
+class SupervisedMapper:
+    """Rows to training sequences. Picklable: each worker resolves its own renderer, held to the pin.
+
+    A row gives as many rows as it has sequences; one that can't be used gives one row with its ``error`` and no ids.
+
+    Args:
+        model: The model's name.
+        tokenizer: Folder or hub name of its tokenizer; the model's name where left out.
+        options: Of ``resolve``.
+        pin: The resolution that each worker must arrive at, from ``Resolution.to_dict``.
+        supervised_options: Of ``supervised``: ``train``, ``history``, ``parts``, ``unreachable``.
+        load: Loads a tokenizer by name, a function of a module; with transformers where left out.
+    """
+
+    COLUMNS = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "error")
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        tokenizer: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        pin: Mapping[str, Any] | None = None,
+        supervised_options: Mapping[str, Any] | None = None,
+        load: Callable[[str], Any] | None = None,
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.options, self.pin = dict(options or {}), pin
+        self.supervised_options = dict(supervised_options or {})
+        self._load = load
+        self._renderer: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_renderer": None}
+
+    def __call__(self, batch: Any) -> dict[str, list[Any]]:
+        """A batch of columns, or a ``pyarrow.Table``, to columns; a column ``row`` of integers numbers the input,
+        else a row's number is its place in the batch."""
+        out: dict[str, list[Any]] = {name: [] for name in self.COLUMNS}
+        for at, row in enumerate(_rows(batch)):
+            own = row.get("row")
+            number = own if isinstance(own, int) and not isinstance(own, bool) else at
+            for record in self.records(row, number):
+                for name in self.COLUMNS:
+                    out[name].append(record[name])
+        return out
+
+    def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
+        """What a row gives that can't be used. Half a surrogate pair is no text to Arrow: it is written as its escape."""
+        error, skipped = (text.encode(errors="backslashreplace").decode() for text in (error, skipped))
+        empty: dict[str, Any] = {"input_ids": [], "weights": [], "assistant_masks": [], "trained": [], "reason": ""}
+        return [{"row": number, **empty, "skipped": skipped, "error": error}]
+
+    @property
+    def renderer(self) -> Any:
+        """The renderer of this process: resolved once for all mappers that ask alike, and before a fork for all workers."""
+        if self._renderer is None:
+            asked = (self.model, self.tokenizer, self.options, self.pin, self._load)
+            if _last.get("asked") != asked:
+                _last.update(asked=asked, renderer=self._resolved())
+            self._renderer = _last["renderer"]
+        return self._renderer
+
+    def _resolved(self) -> Any:
+        from rllm_renderer_core.normal_form.tokenizer import load_tokenizer
+        from rllm_renderer_core.resolving.resolver import resolve
+
+        loaded = (self._load or load_tokenizer)(self.tokenizer or self.model)
+        pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
+        return resolve(self.model, loaded, **pinned)
+
+    def records(self, row: Mapping[str, Any], number: int, *, columnar: bool = True) -> list[dict[str, Any]]:
+        """The output rows of one input row; ``columnar`` as in ``conversation_of``."""
+        renderer = self.renderer  # what can't be resolved here isn't the row's fault
+        try:
+            examples = examples_of(renderer, row, self.supervised_options, columnar=columnar)
+        except RendererError as error:
+            return self.failed(number, str(error))
+        skipped = "; ".join(each.reason for each in examples.skipped)
+        if not examples:
+            return self.failed(number, skipped or NOTHING, skipped)
+        if any(each.multi_modal_data is not None for each in examples):
+            return self.failed(number, "the row has media, which don't go into a table of ids")
+        return [
+            {
+                "row": number,
+                "input_ids": each.token_ids,
+                "weights": each.weights,
+                "assistant_masks": [int(weight > 0) for weight in each.weights],
+                "trained": each.trained,
+                "reason": each.reason,
+                "skipped": skipped,
+                "error": "",
+            }
+            for each in examples
+        ]
+
+
+_last: dict[str, Any] = {}
+"""What this process resolved last, and from what: mappers are pickled anew for each shard, without their renderer."""
+
+
+def examples_of(
+    renderer: Any, row: Mapping[str, Any], options: Mapping[str, Any], *, columnar: bool = True
+) -> SupervisedExamples:
+    """The sequences of a row, by these options of ``supervised``.
+
+    Raises:
+        RendererError: The row can't be used.
+    """
+    try:
+        messages, tools = conversation_of(row, columnar=columnar)
+        return supervised(renderer, messages, tools=tools, **options)
+    except RecursionError:
+        raise MessageError("the row is nested too deeply") from None
+
+
+def _rows(batch: Any) -> Sequence[Mapping[str, Any]]:
+    to_list = getattr(batch, "to_pylist", None)
+    if callable(to_list):
+        rows: list[dict[str, Any]] = to_list()
+        return rows
+    names = list(batch)
+    columns = [_plain(batch[name]) for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """Lists and Python's own values for the arrays of numpy and pandas, however deep: Ray's batches have lists as arrays."""
+    to_list = getattr(value, "tolist", None)
+    if callable(to_list):
+        value = to_list()
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,1 @@
+"""Rollouts in the layouts of trainers."""

@@ -1,0 +1,1 @@
+"""A multi-turn rollout as token state."""

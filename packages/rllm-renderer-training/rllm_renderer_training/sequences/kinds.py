@@ -1,0 +1,178 @@
+"""Kinds of messages: what of a conversation decides how it is framed, and stand-ins of the same kinds.
+
+How a format frames a message depends on its role, its keys, whether its texts are blank, and on the shape of its calls and
+results, not on what the texts say; but for texts that spell what the format itself tests for, which ``TextTests`` finds.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rllm_renderer_core.normal_form.tokenizer import chat_templates
+
+Kind = tuple[Any, ...]
+
+_KNOWN = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
+
+
+def kinds_of(messages: Sequence[Mapping[str, Any]]) -> list[Kind]:
+    """The kind of each message, in normal form; all contents are text."""
+    calls: dict[str, tuple[int, int]] = {}
+    out: list[Kind] = []
+    for index, message in enumerate(messages):
+        own: Any = None
+        if "tool_calls" in message:
+            own = tuple(_call_kind(call) for call in message["tool_calls"])
+            calls.update({call["id"]: (index, at) for at, call in enumerate(message["tool_calls"]) if "id" in call})
+        elif message["role"] == "tool":
+            found = calls.get(message.get("tool_call_id") or "")
+            own = None if found is None else (index - found[0], found[1])
+        more = [repr(message[key]) for key in message if key not in _KNOWN]
+        reasoning = message.get("reasoning_content")
+        blank = None if reasoning is None else _blank(reasoning)
+        out.append((message["role"], tuple(message), _blank(message["content"]), blank, own, *more))
+    return out
+
+
+def _blank(text: str) -> str | bool:
+    return text if not text or text.isspace() else True
+
+
+def _call_kind(call: Mapping[str, Any]) -> Kind:
+    name, arguments = call["function"]["name"], _arguments(call)
+    shape = None if arguments is None else tuple(_value_kind(value) for value in arguments.values())
+    return "id" in call and (name in call["id"], len(call["id"]) == 9), shape
+
+
+def _arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
+    try:
+        found = json.loads(call["function"]["arguments"])
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _value_kind(value: Any) -> Any:
+    if isinstance(value, str):
+        return _blank(value)
+    return type(value).__name__, bool(value)
+
+
+class StandIns:
+    """Messages of the same kinds with short texts in place of theirs, each its own, numbered through one conversation."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._names: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+
+    def of(self, messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The stand-ins. Results keep their calls, if those are among the messages."""
+        self._names, self._ids = {}, {}
+        return [self._message(message) for message in messages]
+
+    def _word(self) -> str:
+        self._count += 1
+        return f"zq{self._count}"
+
+    def _text(self, text: str) -> str:
+        return text if _blank(text) is not True else self._word()
+
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        out = {**message, "content": self._text(message["content"])}
+        if "reasoning_content" in message:
+            out["reasoning_content"] = self._text(message["reasoning_content"])
+        if "tool_calls" in message:
+            out["tool_calls"] = [self._call(call) for call in message["tool_calls"]]
+        if message["role"] == "tool":
+            for key, known in (("tool_call_id", self._ids), ("name", self._names)):
+                if key in message:
+                    out[key] = known.get(message[key], message[key])
+        return out
+
+    def _call(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        name, arguments = call["function"]["name"], _arguments(call)
+        given = self._names[name] = f"look_{self._word()}"
+        text = call["function"]["arguments"]
+        if arguments is not None:
+            text = json.dumps({f"k{at}": self._value(value) for at, value in enumerate(arguments.values())})
+        out = {**call, "function": {**call["function"], "name": given, "arguments": text}}
+        if "id" in call:
+            self._count += 1
+            own = call["id"].replace(name, given) if name in call["id"] else f"call{self._count:05d}"
+            out["id"] = self._ids[call["id"]] = own
+        return out
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, (list, dict)):
+            return value and ([1] if isinstance(value, list) else {"k": 1})
+        return value
+
+
+class TextTests:
+    """Texts that a format may look for in the texts of messages, so that what a message says changes how it is framed.
+
+    They are read from the tests of the tokenizer's chat template, which hand-written renderers follow; with those that are
+    known of formats whose template isn't there.
+    """
+
+    ALWAYS = ("think>", "<think", "/think", "/no_think", "<tool_response", "</tool_response", "<|", "[THINK]", "[/THINK]")
+
+    def __init__(self, tokenizer: Any) -> None:
+        found = {each for source in chat_templates(tokenizer).values() for each in _tested(source)}
+        self._texts = tuple(sorted({*self.ALWAYS, *found}))
+
+    def touch(self, messages: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether one of them is in a text of these messages."""
+        return any(text in own for message in messages for own in _texts_of(message) for text in self._texts)
+
+
+def _texts_of(message: Mapping[str, Any]) -> Iterator[str]:
+    yield message["content"]
+    if message.get("reasoning_content"):
+        yield message["reasoning_content"]
+    for call in message.get("tool_calls") or ():
+        yield call["function"]["arguments"]
+
+
+_METHODS = frozenset(
+    {"startswith", "endswith", "split", "rsplit", "partition", "rpartition", "find", "rfind", "index", "count", "replace"}
+)
+"""Methods of texts that look for others in them."""
+
+
+@functools.lru_cache(maxsize=64)
+def _tested(source: str) -> frozenset[str]:
+    """Constants that the template compares texts with, looks for, splits at or replaces."""
+    if importlib.util.find_spec("jinja2") is None:
+        return frozenset()
+    from jinja2 import Environment, nodes
+
+    try:
+        tree = Environment(extensions=["jinja2.ext.loopcontrols"]).parse(_without_generation(source))
+    except Exception:  # tags of extensions that aren't known here
+        return frozenset()
+    found: set[str] = set()
+    for node in tree.find_all((nodes.Compare, nodes.Call, nodes.Filter)):
+        if isinstance(node, nodes.Filter) and node.name != "replace":
+            continue
+        if isinstance(node, nodes.Call) and getattr(node.node, "attr", None) not in _METHODS:
+            continue
+        found.update(each.value for each in node.find_all(nodes.Const) if isinstance(each.value, str))
+    # Words are roles, keys and types; blanks are trimmed.
+    return frozenset(text for text in found if len(text) > 1 and not text.isspace() and not text.replace("_", "").isalnum())
+
+
+def _without_generation(source: str) -> str:
+    """Without the tags of transformers' own extension, which mark what is said."""
+    for tag in ("generation", "endgeneration"):
+        for left in ("{%", "{%-"):
+            for right in ("%}", "-%}"):
+                source = source.replace(f"{left} {tag} {right}", "")
+    return source

@@ -1,0 +1,269 @@
+"""Several turns of one conversation from one render, where each turn's prompt is known to be a prefix of it.
+
+Rendering a prompt and a finished turn for each assistant message costs two renders a turn, each longer than the last. Where the
+prompt of a turn starts with the sequence before it, the turns of that sequence all stand in the render that ends with the last
+of them, and what is missing is where each begins and ends. Whether that is so, and which control tokens stand around a turn,
+depends on the kinds of the messages, not on their texts; so it is learned on short stand-ins, by the two renders a turn: for
+each kind of turn behind each kind that may come before it, and behind each pair of kinds, since what follows may change how
+older turns are rendered. In the real render the same control tokens must stand in the same order, with the opener's last ids
+behind them; else, and where a text spells what the format tests for, the turns are rendered one by one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.probing.calls import TOOL
+
+from ..errors import UnreachableTurnError
+from .kinds import Kind, StandIns, TextTests, kinds_of
+from .targets import Messages, Target, Targets
+
+LEARN_AT = 2
+"""How often a succession of kinds must have come before it is learned: what comes once is cheaper rendered turn by turn."""
+
+KNOWN = 100_000
+"""Successions remembered; when there are more, all are learned again."""
+
+_OPENING, _NOTHING = -1, -2
+
+
+@dataclass(frozen=True)
+class Border:
+    """What stands between two turns, and in front of the first one, as far as it is the same whatever the texts say.
+
+    Attributes:
+        before: Control ids of the turn before, its stop last; empty in front of the first turn.
+        controls: Control ids behind that, up to the last one of the next turn's opener.
+        rest: What the opener has behind its last control id.
+        opener: How many ids in front of the next turn belong to no message, where the backend attributes ids.
+    """
+
+    before: tuple[int, ...]
+    controls: tuple[int, ...]
+    rest: tuple[int, ...]
+    opener: int
+
+
+@dataclass
+class Conversation:
+    """A conversation's assistant turns with the kinds of all that is around them.
+
+    Attributes:
+        turns: Indices of the assistant messages.
+        opening: Number of the kind of what comes before the first of them, with whether tools are declared.
+        blocks: For each turn the number of its kind, with the messages up to the next turn.
+        spoken: For each turn the number of its own kind.
+    """
+
+    turns: list[int]
+    opening: int
+    blocks: list[int]
+    spoken: list[int]
+
+
+@dataclass
+class _Learned:
+    asked: int = 0
+    border: Border | None = None
+    tried: bool = False
+
+
+@dataclass
+class Runs:
+    """What is known of the successions of one renderer."""
+
+    targets: Targets
+    learn_at: int = LEARN_AT
+    _numbers: dict[Kind, int] = field(default_factory=dict)
+    _samples: list[tuple[Messages, bool]] = field(default_factory=list)
+    _known: dict[tuple[int, ...], _Learned] = field(default_factory=dict)
+    _tests: TextTests | None = None
+
+    def conversation(self, messages: Messages, tools: Sequence[Any] | None) -> Conversation | None:
+        """The kinds of a conversation; ``None`` where its turns have to be rendered one by one."""
+        if any(not isinstance(message["content"], str) for message in messages):
+            return None
+        if self._tests is None:
+            self._tests = TextTests(self.targets.tokenizer)
+        if self._tests.touch(messages):
+            return None
+        kinds = kinds_of(messages)
+        turns = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+        ends = [*turns[1:], len(messages)]
+        return Conversation(
+            turns,
+            self._number(("opening", tools is not None, *kinds[: turns[0]]), messages[: turns[0]], tools is not None),
+            [self._number(tuple(kinds[at:end]), messages[at:end]) for at, end in zip(turns, ends, strict=True)],
+            [self._number((kinds[at],), messages[at : at + 1]) for at in turns],
+        )
+
+    def _number(self, kind: Kind, messages: Messages, declared: bool = False) -> int:
+        number = self._numbers.get(kind)
+        if number is None:
+            number = self._numbers[kind] = len(self._samples)
+            self._samples.append((messages, declared))
+        return number
+
+    def border(self, conversation: Conversation, start: int, at: int) -> Border | None:
+        """What stands before turn ``at`` in a sequence that began with turn ``start``, both counted among the turns; ``None``
+        where it isn't known that the turn goes on in it."""
+        opening, spoken = conversation.opening, conversation.spoken[at]
+        if at == 0:
+            return self._learned(opening, _NOTHING, _OPENING, spoken)
+        last = conversation.blocks[at - 1]
+        found = self._learned(opening, _NOTHING, last, spoken)
+        if found is not None and any(
+            self._learned(opening, older, last, spoken) != found for older in {*conversation.blocks[start : at - 1]}
+        ):
+            return None
+        return found
+
+    def _learned(self, opening: int, older: int, last: int, spoken: int) -> Border | None:
+        key = (opening, older, last, spoken)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            known = self._known[key] = _Learned()
+        if not known.tried:
+            known.asked += 1
+            if known.asked < self.learn_at:
+                return None
+            known.border, known.tried = self._tried(*key), True
+        return known.border
+
+    def _tried(self, opening: int, older: int, last: int, spoken: int) -> Border | None:
+        """The border in front of the last of these turns, from stand-ins rendered turn by turn."""
+        words, (first, declared) = StandIns(), self._samples[opening]
+        messages = words.of(first)
+        for number in (older, last, spoken):
+            messages += words.of(self._samples[number][0]) if number >= 0 else []
+        token = in_probe.set(True)
+        try:
+            return self._between(messages, declared)
+        except RendererError:  # a turn that can't be said, or messages that the renderer refuses
+            return None
+        finally:
+            in_probe.reset(token)
+
+    def _between(self, messages: Messages, declared: bool) -> Border | None:
+        tools, control = [TOOL] if declared else None, self.targets.control
+        sequence: list[int] = []
+        completed: list[int] = []
+        said: list[int] = []
+        gap: list[int] = []
+        spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+        for index in spoken:
+            target = self.targets.target(messages, index, tools)
+            prompt, completed, said = target.prompt.token_ids, said, target.completion
+            if prompt[: len(sequence)] != sequence:
+                return None
+            if self.targets.finished(messages, index, tools)[: target.start] != prompt:
+                return None
+            gap, sequence = prompt[len(sequence) :], target.ids
+        at = max((place for place, token in enumerate(gap) if token in control), default=None)
+        if at is None:
+            return None
+        return Border(
+            tuple(token for token in completed if token in control),
+            tuple(token for token in gap if token in control),
+            tuple(gap[at + 1 :]),
+            next((at for at, index in enumerate(reversed(target.indices or ())) if index != -1), 0),
+        )
+
+    # Cutting a real render
+
+    def targets_of(
+        self, messages: Messages, conversation: Conversation, numbers: Sequence[int], tools: Sequence[Any] | None
+    ) -> Iterator[Target | int]:
+        """The targets of these turns, counted among the conversation's; a turn's index alone where it has to be rendered by
+        itself."""
+        at = 0
+        while at < len(numbers):
+            start, end = numbers[at], numbers[at] + 1
+            first = self.border(conversation, 0, 0) if start == 0 else None
+            borders: list[Border] = []
+            while end <= numbers[-1] and (border := self.border(conversation, start, end)) is not None:
+                borders.append(border)
+                end += 1
+            inside = [number for number in numbers[at:] if number < end]
+            count = inside[-1] + 1 - start
+            found = None
+            if count > 1 or first is not None:
+                found = self._cut(messages, conversation.turns[start : start + count], first, borders[: count - 1], tools)
+            for number in inside:
+                yield conversation.turns[number] if found is None else found[number - start]
+            at += len(inside)
+
+    def _cut(
+        self, messages: Messages, turns: list[int], first: Border | None, borders: list[Border], tools: Sequence[Any] | None
+    ) -> list[Target] | None:
+        """One target a turn, all of one render; ``None`` where it doesn't show what was learned."""
+        try:
+            whole = self.targets.rendered(messages[: turns[-1] + 1], tools)
+        except RendererError:
+            return None
+        ids, control = whole.token_ids, self.targets.control
+        marks = [at for at, token in enumerate(ids) if token in control]
+        place, begin = _behind(ids, marks, 0, first.controls, first.rest) if first is not None else _MISSED
+        if begin < 0:
+            try:
+                prompt = self.targets.prompt(messages, turns[0], tools)
+            except RendererError:
+                return None
+            begin, place = len(prompt.token_ids), bisect_left(marks, len(prompt.token_ids))
+            if ids[:begin] != prompt.token_ids:
+                return None
+            if whole.message_indices is not None and prompt.message_indices is not None:
+                whole.message_indices[:begin] = prompt.message_indices
+        spans: list[tuple[int, int]] = []
+        openers: list[tuple[int, int]] = [(begin - first.opener, begin)] if first is not None else []
+        for border in borders:
+            place, stop = _behind(ids, marks, place, border.before, ())
+            if stop < begin:
+                return None
+            spans.append((begin, stop))
+            place, begin = _behind(ids, marks, place, border.controls, border.rest)
+            if begin < stop:
+                return None
+            openers.append((begin - border.opener, begin))
+        try:
+            last = self.targets.stopped(ids[begin:], messages[turns[-1]], turns[-1], ids[:begin])
+        except UnreachableTurnError:
+            return None
+        ids[begin:] = last
+        spans.append((begin, len(ids)))
+        indices = whole.message_indices
+        if indices is not None:
+            for start, end in openers:
+                indices[start:end] = [-1] * (end - start)
+        # That turns of such kinds have their reasoning, and what else they say, was seen where the kinds were learned.
+        if not all(
+            self.targets.shown(messages[index], ids[start:end]) for index, (start, end) in zip(turns, spans, strict=True)
+        ):
+            return None
+        return [
+            Target(index, ids, start, end, indices, continues=number > 0)
+            for number, (index, (start, end)) in enumerate(zip(turns, spans, strict=True))
+        ]
+
+
+_MISSED = (0, -1)
+
+
+def _behind(
+    ids: Sequence[int], marks: Sequence[int], place: int, controls: Sequence[int], rest: Sequence[int]
+) -> tuple[int, int]:
+    """Behind these control ids and the ids that follow the last of them: the next place among the marks, and among the ids; the
+    latter is -1 where other ids stand there."""
+    end = place + len(controls)
+    if not controls or end > len(marks) or any(ids[at] != token for at, token in zip(marks[place:end], controls, strict=True)):
+        return _MISSED
+    begin = marks[end - 1] + 1
+    return (end, begin + len(rest)) if tuple(ids[begin : begin + len(rest)]) == tuple(rest) else _MISSED

@@ -1,0 +1,226 @@
+"""The target of an assistant message: the prompt that serving renders before it, and what the model samples there.
+
+Everything is rendered by the renderer itself, as it would be served: the prompt with the opener, and the conversation that ends
+with the message. Where the one is a prefix of the other, the rest is what the model samples, up to its stop. Where the opener's
+last characters merge with the message's first into other ids (``<think>\\n`` and ``\\n</think>``), the text decides: the model
+samples behind the prompt's ids, so what is left of the text is tokenised there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rllm_renderer_core.errors import RendererError, ToolError, UnsupportedContentError
+from rllm_renderer_core.normal_form.ids import common_prefix
+from rllm_renderer_core.normal_form.tokenizer import control_ids
+from rllm_renderer_core.types import RenderedTokens
+
+from ..errors import UnreachableTurnError
+from .left_out import doubtful, shows
+from .stops import Stops
+
+Messages = Sequence[dict[str, Any]]
+_SHOWN = 60
+"""How many characters of a prompt or a turn an error shows."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One assistant message as it is trained: what it is sampled from, and behind that what is sampled.
+
+    Attributes:
+        index: Of the message.
+        ids: At their start the prompt that serving renders for the messages before it, with the opener; from ``start`` to
+            ``end`` the ids that the model samples, the stop last. Several targets may share them.
+        indices: For each id of the prompt the index of its message, where the backend can tell.
+        media: The backend's own object for the prompt's media.
+        continues: The ids start with the prompt and completion of the target that was given before it.
+    """
+
+    index: int
+    ids: list[int]
+    start: int
+    end: int
+    indices: list[int | None] | None = None
+    media: Any = None
+    continues: bool = False
+
+    @property
+    def prompt(self) -> RenderedTokens:
+        """The prompt. A copy."""
+        indices = None if self.indices is None else self.indices[: self.start]
+        return RenderedTokens(self.ids[: self.start], indices, multi_modal_data=self.media)
+
+    @property
+    def completion(self) -> list[int]:
+        """What is sampled. A copy."""
+        return self.ids[self.start : self.end]
+
+
+class Targets:
+    """Targets of one renderer. What it learns about the renderer serves all conversations.
+
+    Args:
+        renderer: What ``resolve`` returned.
+    """
+
+    def __init__(self, renderer: Any) -> None:
+        self._renderer = renderer
+        self.tokenizer = getattr(renderer, "tokenizer", None)
+        self.control = control_ids(self.tokenizer) | frozenset(renderer.get_stop_token_ids())
+        # The template tells nothing about attribution but by further renders, which a whole data set would pay for.
+        self._attributes = not getattr(renderer, "by_template", False)
+        self.stops = Stops(renderer)
+
+    def target(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> Target:
+        """The target of ``messages[index]``.
+
+        Raises:
+            UnreachableTurnError: The model can't say this message behind this prompt.
+            UnsupportedContentError, ToolError: As from ``render``.
+        """
+        prompt = self.prompt(messages, index, tools)
+        finished = self.finished(messages, index, tools)
+        behind = self._behind(prompt.token_ids, finished, index)
+        completion = self.stopped(behind, messages[index], index, prompt.token_ids)
+        self._refuse_dropped(messages, index, tools, finished, completion)
+        ids = [*prompt.token_ids, *completion]
+        return Target(index, ids, len(ids) - len(completion), len(ids), prompt.message_indices, prompt.multi_modal_data)
+
+    def finished(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> list[int]:
+        """The ids of the conversation that ends with ``messages[index]``."""
+        try:
+            return list(self._renderer.render_ids(messages[: index + 1], tools=tools))
+        except (UnsupportedContentError, ToolError):
+            raise
+        except RendererError as error:
+            raise _refused(index, "the conversation up to it", error) from error
+
+    def prompt(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> RenderedTokens:
+        """What serving renders for the messages before ``messages[index]``, with the opener."""
+        before = messages[:index]
+        if not before:
+            raise UnreachableTurnError(
+                f"message {index} (assistant) is the first one: there is no prompt to sample it from",
+                fix="begin with a user message, or give it the weight 0",
+                index=index,
+            )
+        try:
+            return self.rendered(before, tools, opener=True)
+        except (UnsupportedContentError, ToolError):
+            raise
+        except RendererError as error:
+            raise _refused(index, "its prompt", error) from error
+
+    def rendered(self, messages: Messages, tools: Sequence[Any] | None, *, opener: bool = False) -> RenderedTokens:
+        """The messages as rendered, attributed where that costs no further renders."""
+        if self._attributes:
+            return self._renderer.render(messages, tools=tools, add_generation_prompt=opener)  # type: ignore[no-any-return]
+        return RenderedTokens(list(self._renderer.render_ids(messages, tools=tools, add_generation_prompt=opener)))
+
+    # From the prompt to what is sampled behind it
+
+    def _behind(self, prompt: list[int], finished: list[int], index: int) -> list[int]:
+        """What the finished conversation has behind the prompt: the ids themselves, or its text tokenised behind the prompt."""
+        if finished[: len(prompt)] == prompt:
+            return finished[len(prompt) :]
+        at = common_prefix(prompt, finished)
+        wanted, rest = self.decode(prompt[at:]), finished[at:]
+        # Tokenised again is only the text up to the next control token: from there on the ids are the message's own.
+        ends = [place for place, token in enumerate(rest) if token in self.control and place] + [len(rest)]
+        for end in ends:
+            text = self.decode(rest[:end])
+            if len(text) < len(wanted):
+                continue
+            more = text[len(wanted) :]
+            again = self._encode(more)
+            if not text.startswith(wanted) or again is None or self.decode(again) != more:
+                break
+            if not any(token in self.control and self.decode([token]).strip() for token in again):
+                return again + rest[end:]
+            break
+        raise UnreachableTurnError(
+            f"message {index} (assistant) doesn't go on from its own prompt: the prompt ends with "
+            f"{self.decode(prompt[-16:])!r}, and what the format writes for the message is "
+            f"{self.decode(finished[max(at - 4, 0) :])[:_SHOWN]!r}",
+            fix="take the thinking mode that the data was sampled in, change the message, or pass unreachable='skip'",
+            index=index,
+            prompt_text=self.decode(prompt[at:]),
+            turn_text=self.decode(rest),
+        )
+
+    def stopped(self, behind: list[int], message: dict[str, Any], index: int, prompt: list[int]) -> list[int]:
+        """The turn up to its stop: as rendered, or as learned where the format writes none."""
+        stops = [at for at, token in enumerate(behind) if token in self.stops.ids]
+        why, stop = "", None
+        if len(stops) > 1:
+            why = "has more than one stop, and the model would end at the first"
+        elif stops:
+            rest = behind[stops[0] + 1 :]
+            if not self.decode(rest).strip():  # some vocabularies have newlines among their added tokens
+                return behind[: stops[0] + 1]
+            why = "goes on behind its stop"
+        else:
+            stop = self.stops.unwritten(calls=bool(message.get("tool_calls")))
+            why = "has no stop that the renderer knows, and none shows when the conversation goes on"
+        if stop is None:
+            raise UnreachableTurnError(
+                f"message {index} (assistant) {why}: {self.decode(behind)[-_SHOWN:]!r}",
+                fix="take out what spells a control token, or pass unreachable='skip'",
+                index=index,
+                prompt_text=self.decode(prompt[-16:]),
+                turn_text=self.decode(behind),
+            )
+        return [*behind, stop]
+
+    def shown(self, message: dict[str, Any], completion: Sequence[int]) -> bool:
+        """Whether all of the message can be read in its completion; a text alone, which renderers look for, is taken to be."""
+        plain = not message.get("reasoning_content") and not message.get("tool_calls")
+        return plain or shows(message, self.decode(completion))
+
+    def _refuse_dropped(
+        self, messages: Messages, index: int, tools: Sequence[Any] | None, finished: list[int], completion: list[int]
+    ) -> None:
+        """Raises where the format writes the message without its reasoning, its text, one of its calls or what else it says."""
+        message = messages[index]
+        if message.keys() <= {"role", "content"}:
+            return
+        for part in doubtful(message, self.decode(completion)):
+            if self.finished([*messages[:index], part.changed], index, tools) == finished:
+                what = f"its {part.name}"
+                fix = part.fix or f"take {what} out of the message, choose a renderer or mode that shows it"
+                raise UnreachableTurnError(
+                    f"message {index} (assistant): the format leaves out {what}; training the rest would teach to leave it out",
+                    fix=f"{fix}, or pass unreachable='skip'",
+                    index=index,
+                    prompt_text="",
+                    turn_text=self.decode(completion),
+                )
+
+    # Text
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The ids' text, control tokens included; empty without a tokenizer."""
+        if not ids or self.tokenizer is None:
+            return ""
+        try:
+            return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        except TypeError:  # not transformers'
+            return str(self.tokenizer.decode(list(ids)))
+
+    def _encode(self, text: str) -> list[int] | None:
+        if self.tokenizer is None:
+            return None
+        if not text:
+            return []
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+
+def _refused(index: int, what: str, error: RendererError) -> UnreachableTurnError:
+    return UnreachableTurnError(
+        f"message {index} (assistant): the renderer refuses {what}: {str(error).splitlines()[0]}",
+        fix=error.fix or "change the messages before it, or pass unreachable='skip'",
+        index=index,
+    )

@@ -1,0 +1,92 @@
+"""Which assistant messages are trained, and with what weight: the choice of the call, and the data set's own keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rllm_renderer_core.errors import MessageError, OptionError
+
+WEIGHT_KEYS = ("weight", "trainable", "loss_mask")
+"""Keys of a message by which data sets say whether, or how much, it is trained (OpenAI's, tinker-cookbook's, and others')."""
+
+_LEAST, _MOST = 2.0**-126, 2.0**127 * (2 - 2.0**-23)
+"""The positive floats that trainers' float32 holds: beyond them are infinity and 0."""
+
+TRAIN = ("all", "last", "last_turn")
+
+
+def split_weights(messages: Iterable[Any]) -> tuple[list[Any], list[float | None]]:
+    """The messages without weight keys, and each message's weight, ``None`` where it has none.
+
+    Raises:
+        MessageError: With the index, for a weight that isn't 0, 1, a boolean or a finite float from 0 on; for two keys that
+            disagree; for a positive weight on a message that isn't the assistant's.
+    """
+    bare: list[Any] = []
+    weights: list[float | None] = []
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not any(key in message for key in WEIGHT_KEYS):
+            bare.append(message)
+            weights.append(None)
+            continue
+        bare.append({key: value for key, value in message.items() if key not in WEIGHT_KEYS})
+        weights.append(_weight(index, message))
+    return bare, weights
+
+
+def _weight(index: int, message: Mapping[str, Any]) -> float | None:
+    found: dict[str, float] = {}
+    for key in WEIGHT_KEYS:
+        value = message.get(key)
+        if value is None:
+            continue
+        number = isinstance(value, (bool, int, float))
+        if not number or not (value == 0 or _LEAST <= value <= _MOST):
+            raise MessageError(
+                f"message {index}: {key} must be 0, 1, a boolean or a finite float from 0 on, as float32 holds it, "
+                f"not {_short(value)}",
+                index=index,
+            )
+        found[key] = float(value)
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{key}={message[key]!r}" for key in found)
+        raise MessageError(f"message {index}: {said} disagree", fix="keep one of them", index=index)
+    weight = next(iter(found.values()), None)
+    if weight and message.get("role") != "assistant":
+        raise MessageError(
+            f"message {index} ({message.get('role')}) has the weight {weight:g}; only what an assistant samples is trained",
+            fix="remove the key, or set it to 0",
+            index=index,
+        )
+    return weight
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def trained(messages: Sequence[Mapping[str, Any]], weights: Sequence[float | None], train: str) -> dict[int, float]:
+    """Index and weight of each assistant message to train, in order: those that ``train`` names, but for a weight of 0.
+
+    Raises:
+        OptionError: An unknown ``train``.
+    """
+    if train not in TRAIN:
+        raise OptionError(
+            f"train={train!r} isn't known",
+            fix=f"use one of {', '.join(map(repr, TRAIN))}, or weights on messages",
+            option="train",
+        )
+    spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    if train == "last":
+        spoken = spoken[-1:]
+    elif train == "last_turn":
+        asked = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=-1)
+        spoken = [index for index in spoken if index > asked]
+    chosen = {index: 1.0 if weights[index] is None else float(weights[index] or 0.0) for index in spoken}
+    return {index: weight for index, weight in chosen.items() if weight}

@@ -1,0 +1,1 @@
+"""Formats that write a turn as messages, as harmony does."""

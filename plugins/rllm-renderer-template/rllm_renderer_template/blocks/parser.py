@@ -1,0 +1,173 @@
+"""Completions of formats that write a turn as messages, each with a head, a mark and a body, as harmony does::
+
+    <|start|>assistant to=...<|channel|>... <|message|> body <|end|> ... <|return|> or <|call|>
+
+A learned parser takes only what a render shows, and a render shows few of the orders in which messages may stand: a model
+samples a call's recipient before its channel or behind it, and text beside calls in a channel of its own. Messages are found by
+their control ids; decoded is what lies between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rllm_renderer_core.normal_form.arguments import json_status
+from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
+
+REASONING, TEXT, CALL, UNKNOWN = "reasoning", "text", "call", "unknown"
+
+
+@dataclass
+class Block:
+    """One message of a completion.
+
+    Attributes:
+        ids: What was sampled of it, without opener and close.
+        head: Ids before the mark, those of the prompt too.
+        mark: ``None`` where there is none.
+        body: Sampled ids behind the mark.
+        close: The id that closed it, ``None`` where there is none.
+        opened: Whether an opener stood before it, there or in the prompt.
+    """
+
+    ids: list[int] = field(default_factory=list)
+    head: list[int] = field(default_factory=list)
+    mark: int | None = None
+    body: list[int] = field(default_factory=list)
+    close: int | None = None
+    opened: bool = True
+
+    def add(self, token: int, marks: frozenset[int]) -> None:
+        """A sampled id that is neither opener nor close."""
+        self.ids.append(token)
+        if self.mark is not None:
+            self.body.append(token)
+        elif token in marks:
+            self.mark = token
+        else:
+            self.head.append(token)
+
+
+@dataclass(frozen=True)
+class BlockForm:
+    """What a format has: ids of control tokens, and what a message is.
+
+    Attributes:
+        opener: Opens a message.
+        marks: Stand between head and body.
+        closes: Close a message, stops among them.
+        stops: Sampling ends there.
+        within: May stand in a head.
+        kind: A block, and the text of its head, to ``REASONING``, ``TEXT``, ``CALL`` or ``UNKNOWN``.
+        call: The texts of head and body of a call to its name and the text of its arguments; ``ValueError``: it has none.
+        begins_call: Whether the text of a head that was cut off is a call's.
+        words: What models write in heads, and no render shows; see ``ParseCheck``.
+    """
+
+    opener: int
+    marks: frozenset[int]
+    closes: frozenset[int]
+    stops: frozenset[int]
+    within: frozenset[int]
+    kind: Callable[[Block, str], str]
+    call: Callable[[str, str], tuple[str, str]]
+    begins_call: Callable[[str], bool]
+    words: frozenset[str] = frozenset()
+
+
+class BlockParser:
+    """Reads completions of one format.
+
+    Args:
+        form: The format.
+        decode: Ids to text, with control tokens.
+        control: Ids of all control tokens.
+
+    Attributes:
+        frame_words: What the format's models write in heads, and no render shows; see ``ParseCheck``.
+    """
+
+    parses_tool_calls = True
+
+    def __init__(self, form: BlockForm, decode: Callable[[list[int]], str], control: Iterable[int]) -> None:
+        self._form, self._decode = form, decode
+        self._control = frozenset(control)
+        self.frame_words = form.words
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
+    ) -> ParsedResponse:
+        """A completion, parsed. ``prompt_ids`` may have begun its first message."""
+        ids = list(token_ids)
+        stop = next((at for at, token in enumerate(ids) if token in self._form.stops), None)
+        blocks = self._blocks(ids, self._begun(prompt_ids))
+        out = ParsedResponse("", None, [], Termination.TRUNCATED if stop is None else Termination.STOP)
+        reasoning: list[str] = []
+        content: list[str] = []
+        sound = stop is None or stop == len(ids) - 1
+        for at, block in enumerate(blocks):
+            kind = self._form.kind(block, self._decode(block.head))
+            closed = block.close in self._form.closes and not (kind == REASONING and block.close in self._form.stops)
+            sound = sound and closed and block.opened and kind != UNKNOWN and self._clean(block)
+            if kind == REASONING:
+                reasoning.append(self._decode(block.body))
+                out.reasoning_complete = closed or at < len(blocks) - 1
+            elif kind == TEXT:
+                content.append(self._decode(block.body))
+            elif kind == CALL or (block.close is None and self._form.begins_call(self._decode(block.head))):
+                out.tool_calls.append(self._call(block, closed))
+            else:
+                content.append(self._decode(block.ids))
+        out.reasoning_content, out.content = "".join(reasoning) or None, "".join(content)
+        if not sound and out.termination is Termination.STOP:
+            out.termination = Termination.MALFORMED
+        return out
+
+    def _clean(self, block: Block) -> bool:
+        """Whether no control id stands where none belongs."""
+        return self._control.isdisjoint(block.body) and (self._control - self._form.within).isdisjoint(block.head)
+
+    def _call(self, block: Block, closed: bool) -> ToolCall:
+        raw, body = self._decode(block.ids), self._decode(block.body)
+        try:
+            if block.mark is None:
+                raise ValueError("its body isn't there")
+            name, arguments = self._form.call(self._decode(block.head), body)
+        except ValueError:
+            return ToolCall("", "", raw=raw, status=ToolCallStatus.INVALID_JSON if closed else ToolCallStatus.UNCLOSED_BLOCK)
+        status = json_status(arguments) if closed else ToolCallStatus.UNCLOSED_BLOCK
+        if status is ToolCallStatus.OK and not self._clean(block):
+            status = ToolCallStatus.MALFORMED_STRUCTURE
+        return ToolCall(name, arguments, raw=raw, status=status)
+
+    def _begun(self, prompt_ids: Sequence[int] | None) -> Block:
+        """The message that the prompt has opened."""
+        begun = Block()
+        for token in reversed(prompt_ids or ()):
+            if token == self._form.opener:
+                break
+            if token in self._form.closes:
+                return Block(opened=False)
+            begun.head.insert(0, token)
+        at = next((at for at, token in enumerate(begun.head) if token in self._form.marks), None)
+        if at is not None:
+            begun.head, begun.mark = begun.head[:at], begun.head[at]
+        return begun
+
+    def _blocks(self, ids: Sequence[int], block: Block) -> list[Block]:
+        """The messages of a completion, the first one as far as it isn't in the prompt."""
+        form, out = self._form, []
+        for token in ids:
+            if token in form.closes or token in form.stops:
+                if block.ids or block.mark is not None or token in form.closes:
+                    block.close = token
+                    out.append(block)
+                block = Block(opened=False)
+            elif token == form.opener:
+                out += [block] if block.ids else []
+                block = Block()
+            else:
+                block.add(token, form.marks)
+        return [*out, block] if block.ids or block.mark is not None else out

@@ -1,0 +1,1 @@
+"""The backend over a tokenizer's own chat template."""

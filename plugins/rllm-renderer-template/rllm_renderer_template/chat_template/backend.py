@@ -1,0 +1,131 @@
+"""The backend of last resort: the tokenizer's own chat template, with the seam over it.
+
+A template of unknown make says nothing about bridges, so the seam proves each of them call by call; ``template_bridge=False``
+declines them all.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from rllm_renderer_core.errors import OptionError
+from rllm_renderer_core.normal_form.tokenizer import chat_template, chat_templates, lock_of, memory_of
+from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
+
+from .names import TEMPLATE_BACKEND
+from .prelude import CLOCK
+from .renderer import NO_BRIDGE, ChatTemplateRenderer
+
+THINKING_VARIABLES = ("enable_thinking", "thinking")
+
+
+class ChatTemplateBackend(Backend):
+    """Covers any tokenizer with a chat template, below everything else."""
+
+    name = TEMPLATE_BACKEND
+    priority = 0
+    options = frozenset({"thinking", "chat_template_kwargs"})
+
+    def covers(self, query: Query) -> Coverage | Unavailable | None:
+        if query.renderer not in (None, TEMPLATE_BACKEND):
+            return None
+        if query.tokenizer is not None and chat_template(query.tokenizer) is None:
+            return Unavailable("the tokenizer has no chat template", "install a plugin that renders this model natively")
+        reason = "the tokenizer's chat template" if query.tokenizer is not None else "if its tokenizer has a chat template"
+        why = why_no_bridge(query)
+        bridge = "bridges proven by experiment" if why is None else f"no bridge: {why}"
+        match = Match.FALLBACK if query.renderer is None else Match.NAMED
+        dated = CLOCK in (chat_template(query.tokenizer) or "")
+        return Coverage(
+            TEMPLATE_BACKEND,
+            match,
+            has_bridge=why is None,
+            reason=f"{reason}; {bridge}",
+            dated=dated,
+            by_experiment=why is None,
+            by_template=True,
+        )
+
+    def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
+        variables = _template_variables(query)
+        if CLOCK in (chat_template(query.tokenizer) or ""):
+            # The day of the resolution in place of today.
+            variables[CLOCK] = datetime.date.fromisoformat(query.date).strftime
+        return ChatTemplateRenderer(query.tokenizer, variables, bridge=coverage.has_bridge)
+
+    def parsing(self, query: Query, coverage: Coverage) -> str:
+        try:
+            renderer = self.create(query, coverage)
+            first = ""
+            if renderer.messages is not None:
+                first = "harmony's messages; beside it "
+            elif renderer.shipped is not None:
+                first = "the checkpoint's own response template, proven by round trips; beside it "
+            return f"{first}{renderer.parser}"
+        except Exception as error:  # an option that the template can't honour, a template that doesn't compile
+            return f"no completion can be parsed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+    def renderer_names(self) -> Sequence[str]:
+        return (TEMPLATE_BACKEND,)
+
+
+def why_no_bridge(query: Query) -> str | None:
+    """Why no bridge can be proven on this template, ``None`` where one can; without a tokenizer nothing speaks against it."""
+    if not query.template_bridge:
+        return NO_BRIDGE
+    if query.tokenizer is None:
+        return None
+    key = repr((chat_templates(query.tokenizer), query.thinking, sorted(query.chat_template_kwargs.items())))
+    with lock_of(query.tokenizer):
+        tried: dict[str, str | None] = memory_of(query.tokenizer, "bridges")  # coverage is asked more than once
+        if key not in tried:
+            try:
+                renderer = ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=True)
+                tried[key] = renderer.why_no_bridge()
+            except Exception as error:  # creating the renderer raises it, with its fix
+                tried[key] = f"the template can't be tried: {type(error).__name__}"
+        return tried[key]
+
+
+def _template_variables(query: Query) -> dict[str, Any]:
+    """The options as variables of this template, which must know each of them: Jinja ignores what it doesn't know."""
+    kwargs = dict(query.chat_template_kwargs)
+    if query.thinking is None and not kwargs:
+        return kwargs
+    from jinja2 import Environment, meta
+
+    environment = Environment(extensions=["jinja2.ext.loopcontrols"])
+    known: set[str] = set()
+    for source in chat_templates(query.tokenizer).values():
+        known |= meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
+    for key in kwargs:
+        if key not in known:
+            raise OptionError(
+                f"chat_template_kwargs: the chat template has no variable {key!r}, backend {TEMPLATE_BACKEND} can't honour it",
+                fix=f"its variables are {', '.join(sorted(known)) or 'none'}",
+                option="chat_template_kwargs",
+                backend=TEMPLATE_BACKEND,
+            )
+    if query.thinking is not None:
+        variable = next((name for name in THINKING_VARIABLES if name in known), None)
+        if variable is None:
+            raise OptionError(
+                f"thinking={query.thinking}: the chat template has no variable for it, "
+                f"backend {TEMPLATE_BACKEND} can't honour it",
+                fix="leave thinking out, or pass the template's own variable in chat_template_kwargs",
+                option="thinking",
+                backend=TEMPLATE_BACKEND,
+            )
+        kwargs[variable] = query.thinking
+    return kwargs
+
+
+def _without_generation_tags(source: str) -> str:
+    """The template without transformers' ``generation`` blocks, which plain Jinja can't parse."""
+    for tag in ("generation", "endgeneration"):
+        for left in ("{%", "{%-"):
+            for right in ("%}", "-%}"):
+                source = source.replace(f"{left} {tag} {right}", "")
+    return source

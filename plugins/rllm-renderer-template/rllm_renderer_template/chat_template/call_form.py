@@ -1,0 +1,127 @@
+"""How a chat template wants contents and an assistant's calls handed to it: learned by rendering some, never assumed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rllm_renderer_core.errors import RenderError
+from rllm_renderer_core.probing.calls import ANSWER, IDS, NAME, QUESTION, TOOL, VALUE
+from rllm_renderer_core.types import Message
+
+TextOf = Callable[[list[Message], "list[dict[str, Any]] | None"], str]
+"""Messages and tools to text; raises where the template refuses them."""
+
+
+def takes_parts(text_of: Callable[[list[Message]], str]) -> bool:
+    """Whether this template shows contents as lists of parts alone; text is what it gets wherever it shows that."""
+    conversation: list[Message] = [QUESTION, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": VALUE}]
+    words = [str(message["content"]) for message in conversation]
+    for parts in (False, True):
+        try:
+            text = text_of([with_parts(message) if parts else message for message in conversation])
+        except Exception:  # a template may refuse the one or the other
+            continue
+        if all(word in text for word in words):
+            return parts
+    return False
+
+
+def with_parts(message: Message) -> Message:
+    """The message with its text as a list of one part; other contents stay."""
+    content = message["content"]
+    return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """How this template wants an assistant's calls.
+
+    Attributes:
+        as_text: Arguments go as JSON text: only where the template prints text as it is, and would print a mapping as the
+            same JSON.
+        empty: What stands for no content beside calls, ``""`` or ``None``: whichever shows the call and prints no "None".
+        beside_text: Whether text beside calls shows.
+        why_not: Why calls can't be shown, or ``None``; ``fix`` is what helps.
+    """
+
+    as_text: bool = False
+    empty: str | None = ""
+    beside_text: bool = False
+    why_not: str | None = None
+    fix: str | None = None
+
+    @classmethod
+    def learn(cls, text_of: TextOf, *, declared: bool) -> CallForm:
+        """The first form in which the template shows a call: its name and its argument.
+
+        Args:
+            text_of: Renders without an opener.
+            declared: Whether tools are declared: some templates show calls only then, or have another one for it.
+        """
+        why = "the chat template shows no tool calls"
+        tools = [TOOL] if declared else None
+        for answered, call_id, empty in itertools.product((True, False), IDS, ("", None)):
+            shown = {}
+            for spacing in ("text", "compact", "mapping"):
+                try:
+                    text = text_of(_probe(call_id, spacing, empty, answered), tools)
+                    without = text_of([QUESTION], tools)
+                except Exception as error:
+                    why = f"the chat template refuses tool calls: {type(error).__name__}: {error}"
+                    continue
+                more = {word: text.count(word) > without.count(word) for word in (NAME, VALUE, "None")}
+                if more[NAME] and more[VALUE] and not more["None"]:
+                    shown[spacing] = text
+            raw = json.dumps({"q": VALUE}, separators=(",", ":"))
+            as_text = raw in shown.get("compact", "")
+            if as_text and "mapping" in shown:
+                as_text = shown["mapping"] in (shown.get("text"), shown["compact"])
+            if as_text or "mapping" in shown:
+                try:
+                    beside = text_of(_probe(call_id, "text" if as_text else "mapping", ANSWER, answered), tools)
+                except Exception:
+                    beside = ""
+                return cls(as_text, empty, VALUE in beside and ANSWER in beside)
+        if not declared and cls.learn(text_of, declared=True).why_not is None:
+            return cls(why_not="the chat template shows them only where tools are declared", fix="pass tools")
+        return cls(why_not=why)
+
+    def fit(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages with their calls in this form.
+
+        Raises:
+            RenderError: The template can't show the calls; dropping them would render another conversation.
+        """
+        return [self._fit(index, m) if m.get("tool_calls") else m for index, m in enumerate(messages)]
+
+    def _fit(self, index: int, message: Message) -> Message:
+        if self.why_not is not None:
+            raise RenderError(f"message {index} has tool calls, and {self.why_not}", fix=self.fix)
+        content: Any = message["content"]
+        if not content:
+            content = self.empty
+        elif not self.beside_text:
+            raise RenderError(f"message {index} has text beside tool calls, and the chat template shows only one of them")
+        calls = message["tool_calls"]
+        if not self.as_text:
+            calls = [
+                {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
+                for call in calls
+            ]
+        return {**message, "content": content, "tool_calls": calls}
+
+
+def _probe(call_id: str, spacing: str, content: str | None, answered: bool) -> list[Message]:
+    value = {"q": VALUE}
+    arguments: Any = value
+    if spacing != "mapping":
+        arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))
+    call = {"id": call_id, "type": "function", "function": {"name": NAME, "arguments": arguments}}
+    turn: Message = {"role": "assistant", "content": content, "tool_calls": [call]}
+    # The result has no name, so that the name shows in the call or nowhere.
+    result: Message = {"role": "tool", "tool_call_id": call_id, "content": "five"}
+    return [QUESTION, turn, result] if answered else [QUESTION, turn]

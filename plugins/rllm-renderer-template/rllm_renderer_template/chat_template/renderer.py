@@ -1,0 +1,144 @@
+"""A tokenizer's own chat template as a renderer, with the seam as its bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from rllm_renderer_core.errors import BridgeDeclined
+from rllm_renderer_core.normal_form.messages import refuse_media
+from rllm_renderer_core.normal_form.tokenizer import chat_template, control_ids, eos_ids
+from rllm_renderer_core.probing.calls import QUESTION, TOOL
+from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
+
+from ..blocks.formats import block_parser
+from ..blocks.parser import BlockParser
+from ..parser.learned import LearnedParser
+from ..seam.bridge import SeamBridge
+from ..seam.renderer import SeamedRenderer
+from .attribution import Attribution
+from .names import TEMPLATE_BACKEND
+from .response_template import engine
+from .shipped_parser import ShippedParser
+from .template import ChatTemplate
+from .template_parser import learned_parser
+
+NO_BRIDGE = "template_bridge=False declines every bridge over a chat template"
+
+
+class ChatTemplateRenderer(SeamedRenderer):
+    """A tokenizer's ``apply_chat_template`` behind the protocol.
+
+    Attribution is learned by renders, ``None`` where they don't prove it (see ``Attribution``). Completions are parsed by
+    what the template shows, as far as round trips prove it (see ``LearnedParser``).
+    """
+
+    wants_result_names = False  # a template gets the messages that serving would pass to it
+
+    def __init__(self, tokenizer: Any, variables: dict[str, Any], *, bridge: bool) -> None:
+        self._tokenizer = tokenizer
+        self._variables = variables
+        self._template = ChatTemplate(tokenizer, variables)
+        self._bridge = bridge
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> RenderedTokens:
+        refuse_media(messages, TEMPLATE_BACKEND)
+        return self._attribution.render(messages, tools, add_generation_prompt=add_generation_prompt)
+
+    @cached_property
+    def _attribution(self) -> Attribution:
+        return Attribution(lambda messages, tools, opener: self._template.ids(messages, tools, opener=opener), self._stop_ids)
+
+    def render_ids(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        refuse_media(messages, TEMPLATE_BACKEND)
+        return self._template.ids(messages, tools, opener=add_generation_prompt)
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
+    ) -> ParsedResponse:
+        parser = self.messages or self.shipped or self.parser
+        return parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+
+    @cached_property
+    def messages(self) -> BlockParser | None:
+        """What reads completions of a template that writes harmony, of whose forms a render shows but few."""
+        source = chat_template(self._tokenizer) or ""
+        written = all(mark in source for mark in ("<|start|>", "<|channel|>", "<|message|>", "<|call|>"))
+        return block_parser(self._tokenizer) if written else None
+
+    @property
+    def frame_words(self) -> frozenset[str]:
+        """See ``ParseCheck``."""
+        return self.messages.frame_words if self.messages is not None else frozenset()
+
+    def get_stop_token_ids(self) -> list[int]:
+        """The tokenizer's, with those that history shows behind a turn of text or of calls (Gemma's ``<|tool_response>``)."""
+        return sorted(self.parser.stop_ids)
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] | None = None,
+        previous_message: Message | None = None,
+    ) -> RenderedTokens | None:
+        if not self._bridge:
+            raise BridgeDeclined(NO_BRIDGE, fix="leave template_bridge out: each bridge is proven by experiment")
+        return super().bridge_to_next_turn(
+            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
+        )
+
+    @property
+    def parser(self) -> LearnedParser:
+        """What reads completions; learned on first use, once a tokenizer and template."""
+        return learned_parser(self._tokenizer, self._variables, self._stop_ids)
+
+    @cached_property
+    def shipped(self) -> ShippedParser | None:
+        """What reads completions by the response template that the checkpoint ships; ``None`` where none is proven."""
+        template = getattr(self._tokenizer, "response_template", None)
+        if template is None or engine() is None:
+            return None
+        try:
+            opener = self.render_ids([QUESTION], add_generation_prompt=True)
+        except Exception:  # a template that wants more than a user's message
+            return None
+        found = ShippedParser(template, self._tokenizer, self.parser, opener)
+        return found if found.why_not is None else None
+
+    @property
+    def second_parser(self) -> LearnedParser | None:
+        """For what the first parser doesn't read, where that isn't this one."""
+        return self.parser if self.messages is not None or self.shipped is not None else None
+
+    @property
+    def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
+        """See ``Renderer``: as the template shows them, not as the vocabulary has them."""
+        return self.parser.reasoning_ids
+
+    @property
+    def why_no_tool_calls(self) -> str | None:
+        """Why no way of reading tool calls is proven, ``None`` where one is."""
+        return self.parser.why_no_tool_calls if self.messages is None and self.shipped is None else None
+
+    def why_no_bridge(self) -> str | None:
+        """Why not even a plain message or result can be bridged over this template; ``None`` where one can."""
+        return self.seam.why_not([TOOL] if self._template.needs_tools else None)
+
+    @cached_property
+    def _stop_ids(self) -> list[int]:
+        return self._seam_over(eos_ids(self._tokenizer)).turn_ends([TOOL] if self._template.needs_tools else None)
+
+    @cached_property
+    def seam(self) -> SeamBridge:
+        return self._seam_over(self._stop_ids)
+
+    def _seam_over(self, stop_ids: Sequence[int]) -> SeamBridge:
+        return SeamBridge(self.prompt_ids, stop_ids, control_ids(self._tokenizer), named_results=False)

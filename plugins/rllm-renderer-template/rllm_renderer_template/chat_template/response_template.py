@@ -1,0 +1,227 @@
+"""What was learned, as a ``response_template``: the form in which transformers (from 5.13 on), vLLM and TRL take a parser.
+
+A template names a field for each part of a turn with the text that opens and closes it, see transformers' documentation on
+response parsing. It can say less than was learned: it works on text, knows no broken call, and has few notations. What it
+can't say is declined with the reason; what it says is proven by transformers' own engine on the completions of the probe
+turns, which it must read as the learned parser does, or refuse.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..parser.calls.attempt import Declined
+from ..parser.calls.headed import HeadedCalls
+from ..parser.calls.json_text import JsonCalls
+from ..parser.calls.notations import json_object
+from ..parser.calls.section import CallSection
+from ..parser.calls.tagged import KEY, TaggedCalls
+from ..parser.id_text import CONTROL, IdText
+from ..parser.learning import Learned
+from ..parser.literals import common_end, core, lead, trail
+from ..parser.probes import TOOLS, Probes, Render
+from ..parser.proof import Proof
+from ..parser.turn_format import TurnFormat
+
+NEEDS = "transformers 5.13 or later has the engine that reads response templates"
+_REFERENCE = re.compile(r"\(\?P<id>.*?\+\?\)")
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A turn that the learned parser reads back: the texts before and of it, and what it says."""
+
+    label: str
+    prompt: str
+    text: str
+    reasoning: str
+    content: str
+    calls: Sequence[tuple[str, Any]]
+
+
+def proven(learned: Learned, render: Render, ids: IdText) -> dict[str, Any]:
+    """The template of what was learned, by which transformers' engine reads what the learned parser does.
+
+    Raises:
+        Declined: It can't be said or proven so, with the reason.
+    """
+    template = response_template(learned.format, ids.plain)
+    completions = _completions(learned, render, ids, read_back=True)
+    other, refused = differences(template, completions, TOOLS)
+    if other or len(refused) == len(completions):
+        raise Declined(f"transformers' engine reads {', '.join(other or refused)} in another way")
+    return template
+
+
+def misread(template: Any, learned: Learned, render: Render, ids: IdText) -> list[str]:
+    """The probe turns that the engine doesn't read back by a template that the checkpoint ships, by their labels.
+
+    Raises:
+        Declined: No completion shows a call to prove it by, or the installed transformers has no engine.
+    """
+    completions = _completions(learned, render, ids, read_back=False)
+    if not any(each.calls for each in completions):
+        raise Declined("no completion shows a call")
+    return [label for labels in differences(template, completions, TOOLS) for label in labels]
+
+
+def _completions(learned: Learned, render: Render, ids: IdText, *, read_back: bool) -> list[Completion]:
+    """Probe turns as completions: those that the learned parser reads back, or all."""
+    probes, form = Probes(render, ids), learned.format
+    probes.form = learned.form
+    proof = Proof(probes, lambda: min(form.stops))
+    return [
+        Completion(label, ids.plain(probes.prompt), ids.plain(text), reasoning or "", content, calls)
+        for label, text, reasoning, content, calls in proof.completions(form, calls=not read_back)
+        if not read_back or proof.reads_back(form, text, reasoning, content, calls)
+    ]
+
+
+def response_template(form: TurnFormat, plain: Callable[[str], str]) -> dict[str, Any]:
+    """The template of a learned format, not yet proven.
+
+    Args:
+        form: The format.
+        plain: Its texts with control ids as the tokenizer decodes them.
+
+    Raises:
+        Declined: A template can't say it.
+    """
+    if not core(form.opener):
+        raise Declined("the prompt has no text of its own before an assistant's turn")
+    stops = sorted(map(plain, form.stops))
+    fields: dict[str, Any] = {}
+    between = [*map(core, form.content_opens), core(form.content_close)]
+    if core(form.reasoning_close):
+        if not core(form.reasoning_open):
+            raise Declined("nothing opens the reasoning")
+        fields["reasoning_content"] = {"open": plain(core(form.reasoning_open)), "close": plain(core(form.reasoning_close))}
+    if form.calls is not None:
+        opening, closing, around = _edges(form.calls)
+        between += around
+        if not (core(opening) and form.calls.strong):
+            raise Declined("no tag and no control token opens a call")
+        fields["tool_calls"] = {"repeats": True, **_calls(form.calls.style, core(opening), core(closing), stops, plain)}
+    fields["content"] = {"close": [*map(plain, filter(None, between)), *stops], "repeats": True, "join": ""}
+    return {
+        "version": 1,
+        "defaults": {"role": "assistant", "content": ""},
+        "start_anchor": plain(form.opener),
+        "fields": fields,
+    }
+
+
+def _edges(calls: CallSection) -> tuple[str, str, list[str]]:
+    """What opens each call and what closes it, and what stands around all of them."""
+    if calls.between is None:
+        return calls.before, calls.close, [core(calls.after[len(calls.close) :])]
+    following = calls.between[len(calls.close) :]
+    opening = common_end([calls.before, following]) if core(following) else calls.before
+    around = [calls.before[: len(calls.before) - len(opening)], calls.after[len(calls.close) :]]
+    return opening, calls.close, list(map(core, around))
+
+
+def _calls(style: Any, opening: str, closing: str, stops: list[str], plain: Callable[[str], str]) -> dict[str, Any]:
+    close = plain(closing) if closing else stops
+
+    def written(literal: str) -> str:
+        return r"\s*".join(map(re.escape, plain(literal).split()))
+
+    def head(pattern: str) -> str:
+        found = CONTROL.sub(lambda each: re.escape(plain(each[0])), pattern)
+        return _REFERENCE.sub(r"(?P<id>functions\\.(?P<name>[\\w.\\-]+):\\d+)", found) if style.name_in_id else found
+
+    if isinstance(style, JsonCalls):
+        name, arguments, ident = (_path(path) for path in (style.name, style.arguments, style.id or ()))
+        if style.calls is None:
+            function = _function("content." + name, "content." + arguments, "content." + ident if style.id else "")
+            return {"open": plain(opening), "close": close, "content": "json", "transform": function}
+        if style.calls:
+            raise Declined("the list of calls stands inside another value")
+        function = _function(name, arguments, ident if style.id else "")
+        found = {"open": plain(opening), "close": close, "content": "json", "transform": function, "transform_each": True}
+        return found | {"repeats": False}
+    if isinstance(style, HeadedCalls):
+        if style.reader is not json_object:
+            raise Declined(f"{style.label}: a notation that no response template has")
+        shown = _function("name", "content", "id" if "(?P<id>" in style.head.pattern else "")
+        pattern = rf"{written(opening)}\s*{head(style.head.pattern)}\s*(?=\{{)"
+        return {"open_pattern": pattern, "close": close, "content": "json", "transform": shown}
+    if not isinstance(style, TaggedCalls) or len(style.kinds) > 1 or style.wrap or style.nests:
+        raise Declined("values that aren't written one way: a response template has one")
+    kind, ending = style.kinds[0], style.closing.replace(KEY, "")
+    before = rf"\s*{written(style.before)}" if core(style.before) else ""
+    follows = "|".join(filter(None, (written(core(style.opening)), written(closing)))) if not before else ""
+    tag = (
+        rf"{written(style.opening)}\s*(?P<key>[^\s<>\"]+?){written(kind)}{_maybe(trail(kind))}(?P<value>.*?)"
+        rf"{_maybe(lead(style.closing))}"
+        + (written(ending) if ending == style.closing else "(?P=key)".join(map(re.escape, map(core, style.closing.split(KEY)))))
+    )
+    pattern = rf"{written(opening)}\s*{head(style.head.pattern)}{before}" + (rf"(?=\s*(?:{follows}))" if follows else "")
+    found = {"open_pattern": pattern, "close": close, "content": "xml-inline", "content_args": {"tag_pattern": tag}}
+    return found | {"transform": _function("name", "content", "id" if "(?P<id>" in style.head.pattern else "")}
+
+
+def _maybe(blank: str) -> str:
+    return f"(?:{re.escape(blank)})?" if blank else ""
+
+
+def _path(path: Sequence[Any] | None) -> str:
+    steps = [step for step in path or () if isinstance(step, str) and re.fullmatch(r"\w+", step)]
+    if path is None or len(steps) != len(list(path)):
+        raise Declined("a call's name is a key of its JSON, or stands where a template can't look")
+    return ".".join(steps)
+
+
+def _function(name: str, arguments: str, ident: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "function", "function": {"name": f"{{{name}}}", "arguments": f"{{{arguments}}}"}}
+    return found | ({"id": f"{{{ident}}}"} if ident else {})
+
+
+def engine() -> Callable[..., dict[str, Any]] | None:
+    """transformers' own function that reads a text by a template; ``None`` where the installed version has none."""
+    try:
+        from transformers.utils.chat_parsing import parse_response  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return None
+    return parse_response  # type: ignore[no-any-return,unused-ignore]
+
+
+def differences(template: Any, completions: Iterable[Completion], tools: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """The probe turns that transformers' engine reads in another way, and those that it refuses, by their labels.
+
+    Raises:
+        Declined: The installed transformers has no engine.
+    """
+    parse = engine()
+    if parse is None:
+        raise Declined(NEEDS)
+    other, refused = [], []
+    for each in completions:
+        try:
+            found = parse(each.text, template, prefix=each.prompt, tools=list(tools))
+        except Exception:  # the engine's way of saying that a call is broken
+            refused.append(each.label)
+            continue
+        if said(found) != (each.reasoning.strip(), each.content.strip(), _canonical(each.calls)):
+            other.append(each.label)
+    return other, refused
+
+
+def said(message: dict[str, Any]) -> tuple[str, str, str]:
+    """Reasoning, content and calls of a message that the engine made, in one form."""
+    calls = [(call["function"]["name"], call["function"].get("arguments")) for call in message.get("tool_calls") or ()]
+    return (reasoning_of(message) or "").strip(), str(message.get("content") or "").strip(), _canonical(calls)
+
+
+def reasoning_of(message: dict[str, Any]) -> str | None:
+    """The reasoning of a message that the engine made, under whichever key its template has it."""
+    return next((str(message[key]) for key in ("reasoning_content", "reasoning", "thinking") if message.get(key)), None)
+
+
+def _canonical(calls: Sequence[tuple[str, Any]]) -> str:
+    return json.dumps([[name, json.loads(each) if isinstance(each, str) else each] for name, each in calls], sort_keys=True)

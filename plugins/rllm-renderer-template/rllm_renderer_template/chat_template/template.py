@@ -1,0 +1,105 @@
+"""A tokenizer's chat template as a function: messages in normal form to ids, handed over in the form that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from rllm_renderer_core.errors import RenderError
+from rllm_renderer_core.normal_form.tokenizer import chat_templates
+from rllm_renderer_core.types import Message
+
+from .call_form import CallForm, takes_parts, with_parts
+from .prelude import CLOCK, NULLS, clock, drops_nulls, lacks_nulls, takes_functions
+
+
+class ChatTemplate:
+    """``apply_chat_template`` of one tokenizer with fixed variables.
+
+    Of several templates it is the one that serving would take: ``tool_use`` where tools are given, else ``default``, as
+    transformers chooses by itself. How contents and calls are handed over is learned on first use, apart for either.
+
+    Args:
+        tokenizer: With ``apply_chat_template``.
+        variables: Passed to the template as they are.
+    """
+
+    def __init__(self, tokenizer: Any, variables: dict[str, Any]) -> None:
+        self._tokenizer, self._variables = tokenizer, variables
+        self._forms: dict[bool, CallForm] = {}
+        self._parts: dict[bool, bool] = {}
+
+    def ids(self, messages: Sequence[Message], tools: Sequence[Any] | None, *, opener: bool) -> list[int]:
+        """Ids of a conversation.
+
+        Raises:
+            RenderError: The template can't show it: calls, text beside calls, or a conversation without tools.
+            Exception: What the template raises.
+        """
+        fitted = self._fitted(messages, tools)
+        return list(self._apply(fitted, tools, opener, tokenize=True))
+
+    def call_form(self, tools: Sequence[Any] | None) -> CallForm:
+        """How calls are handed over, where tools are declared or not."""
+        declared = bool(tools)
+        if declared not in self._forms:
+            self._forms[declared] = CallForm.learn(self._text, declared=declared)
+        return self._forms[declared]
+
+    @cached_property
+    def needs_tools(self) -> bool:
+        """Whether there is a template for conversations with tools alone."""
+        return "default" not in chat_templates(self._tokenizer)
+
+    def _fitted(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> Sequence[Message]:
+        if not tools and self.needs_tools:
+            raise RenderError("the tokenizer has a chat template for conversations with tools alone", fix="pass tools")
+        if any(message.get("tool_calls") for message in messages):
+            messages = self.call_form(tools).fit(messages)
+        return self._in_parts(messages, tools)
+
+    def _in_parts(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> Sequence[Message]:
+        declared = bool(tools)
+        if declared not in self._parts:
+            self._parts[declared] = takes_parts(lambda probe: self._apply(probe, tools, False, tokenize=False))
+        return [with_parts(message) for message in messages] if self._parts[declared] else messages
+
+    def _text(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> str:
+        return str(self._apply(self._in_parts(messages, tools), tools, False, tokenize=False))
+
+    def _chosen(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> dict[str, str]:
+        """The source, where transformers doesn't choose it by itself (templates as a list, as a configuration has them), or
+        where something has to stand before it."""
+        listed = isinstance(getattr(self._tokenizer, "chat_template", None), (list, tuple))
+        nulls = lacks_nulls(messages) and self._drops_nulls
+        if not (listed or nulls or self._day):
+            return {}
+        found = chat_templates(self._tokenizer)
+        name = "tool_use" if tools and "tool_use" in found else "default"
+        if name not in found:
+            return {}
+        before = (clock(found[name], self._day) if self._day else "") + (NULLS if nulls else "")
+        return {"chat_template": before + found[name]}
+
+    @cached_property
+    def _drops_nulls(self) -> bool:
+        return drops_nulls(self._tokenizer.apply_chat_template)
+
+    @cached_property
+    def _day(self) -> Callable[[str], str] | None:
+        """What prints the day, where it can't be passed as a function."""
+        day: Callable[[str], str] | None = self._variables.get(CLOCK)
+        return None if day is None or takes_functions(self._tokenizer.apply_chat_template) else day
+
+    def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool, *, tokenize: bool) -> Any:
+        variables = {key: value for key, value in self._variables.items() if key != CLOCK} if self._day else self._variables
+        return self._tokenizer.apply_chat_template(
+            [dict(message) for message in messages],
+            tools=None if tools is None else list(tools),
+            add_generation_prompt=opener,
+            tokenize=tokenize,
+            **self._chosen(messages, tools),
+            **({"return_dict": False} if tokenize else {}),
+            **variables,
+        )

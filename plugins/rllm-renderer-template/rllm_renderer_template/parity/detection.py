@@ -1,0 +1,261 @@
+"""Detection: the renderer of a checkpoint that no map lists, found by what its tokenizer's chat template renders.
+
+The backends' candidates are tried in order of priority. One wins only if it gives the template's ids on every probe that the
+template accepts, and its bridge agrees on each turn shape. The trying stops behind the first backend that has a winner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rllm_renderer_core.errors import OptionError, PluginError, RendererError
+from rllm_renderer_core.normal_form.tokenizer import chat_template
+from rllm_renderer_core.plugin import Coverage, Match, Query, Registered
+from rllm_renderer_core.plugin.answers import ask, candidates
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
+from rllm_renderer_core.resolving.request import refused_option
+
+from .bridges import BridgeResult, bridges_differ, compare_bridges
+from .comparison import Budget, parity, remembered, template_ids, template_renderer
+from .probes import PROBES
+from .report import Outcome, ParityReport
+
+LEAST_PROBES = (len(PROBES) + 1) // 2
+"""How many probes the template must accept: one that refuses most conversations proves too little."""
+
+MAY_REFUSE = frozenset({"order", "inline", "letters"})
+"""Tags of the probes that a winner may refuse: what few conversations have. A refusal is never wrong ids."""
+
+MAY_DECLARE = "inline"
+"""Tag of the probes on which a winner may differ where it documents that: whether text that spells a marker becomes one is a
+choice about texts, and tells nothing of the format."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One candidate.
+
+    Attributes:
+        registered: Its backend.
+        coverage: What the backend answers when it is asked for this renderer by name; ``Match.PARITY``.
+        report: Its probes, ``None`` where it couldn't be built.
+        bridges: Its turn shapes, where all probes are equal and it has a bridge.
+        error: Why it couldn't be built.
+        seconds: How long building and rendering took.
+    """
+
+    registered: Registered
+    coverage: Coverage
+    report: ParityReport | None = None
+    bridges: tuple[BridgeResult, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """``backend:renderer``."""
+        return f"{self.registered.backend.name}:{self.coverage.renderer}"
+
+    @property
+    def renders(self) -> bool:
+        """Whether it gives the template's ids on every probe that the template accepts."""
+        if self.report is None or not self.report.complete or self.report.accepted < LEAST_PROBES:
+            return False
+        odd = self.report.having(Outcome.DIFFERS, Outcome.DECLARED, Outcome.RENDERER_REFUSES)
+        return all(
+            not MAY_REFUSE.isdisjoint(each.tags)
+            if each.outcome is Outcome.RENDERER_REFUSES
+            else each.outcome is Outcome.DECLARED and MAY_DECLARE in each.tags
+            for each in odd
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether it wins: all probes and all bridges."""
+        return self.renders and not bridges_differ(self.bridges)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "backend": self.registered.backend.name,
+            "renderer": self.coverage.renderer,
+            "passed": self.passed,
+            "error": self.error or None,
+            "seconds": round(self.seconds, 4),
+            "report": None if self.report is None else self.report.to_dict(),
+            "bridges": [each.to_dict() for each in self.bridges],
+        }
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What was tried, in order, and what came of it.
+
+    Attributes:
+        tried: Every candidate that was tried.
+        outcome: One line: what was found, or why nothing was.
+        winner: The first that passed, or ``None``.
+        complete: Whether there was time for all that should be tried.
+    """
+
+    tried: tuple[Tried, ...]
+    outcome: str
+    winner: Tried | None = None
+    complete: bool = True
+
+    @property
+    def passed(self) -> tuple[Tried, ...]:
+        """All that passed, the winner first."""
+        return tuple(each for each in self.tried if each.passed)
+
+
+def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | None = None) -> Detection:
+    """The renderer whose ids equal the tokenizer's chat template.
+
+    Args:
+        registered: The backends that may be asked, in any order.
+        query: With the tokenizer, and options that the winner must honour. ``renderer`` doesn't count.
+        budget: Seconds of rendering after which the search stops.
+    """
+    registered = sorted(registered, key=lambda each: (-each.backend.priority, each.plugin, each.order))
+    known = remembered(query, "detections")
+    key = (query.model, *((each.backend.name, each.distribution, each.version) for each in registered))
+    if key not in known:
+        found = _detect(registered, query, budget or Budget())
+        if not found.complete:
+            return found
+        known[key] = found
+    out: Detection = known[key]
+    return out
+
+
+def _detect(registered: Sequence[Registered], query: Query, budget: Budget) -> Detection:
+    why_not = refusal(query, budget)
+    if why_not is not None:
+        return Detection((), why_not, complete=not budget.over)
+    tried: list[Tried] = []
+    for each in registered:
+        tried += try_all(each, query, budget)
+        winner = next((one for one in tried if one.passed), None)
+        if winner is not None:
+            others = ", ".join(one.name for one in tried if one.passed and one is not winner)
+            assert winner.report is not None
+            return Detection(tuple(tried), winner.report.summary() + (f"; so is {others}" if others else ""), winner)
+        if budget.over:
+            return Detection(tuple(tried), _slow(budget), complete=False)
+    return Detection(tuple(tried), nearest(tried))
+
+
+def refusal(query: Query, budget: Budget) -> str | None:
+    """Why nothing can be found by this template, or ``None``."""
+    if chat_template(query.tokenizer) is None:
+        return "the tokenizer has no chat template to compare with"
+    try:
+        with budget.spent():
+            expected = template_ids(query)
+    except OptionError as error:
+        return str(error).splitlines()[0]
+    refused = []
+    for probe in PROBES:
+        if budget.over:
+            return _slow(budget)
+        with budget.spent():
+            ids = expected(probe)
+        if isinstance(ids, str):
+            refused.append(ids)
+    if len(PROBES) - len(refused) < LEAST_PROBES:
+        return f"the chat template refuses {len(refused)} of {len(PROBES)} probes, which proves too little: {refused[0]}"
+    return None
+
+
+def try_all(
+    registered: Registered, query: Query, budget: Budget, before: Callable[[str], object] = lambda name: None
+) -> Iterator[Tried]:
+    """One backend's candidates, until the budget is spent. ``before`` is called with the name of each before it is tried."""
+    backend = registered.backend
+    try:
+        named = [candidate.renderer for candidate in candidates(registered, replace(query, renderer=None))]
+    except PluginError as error:
+        yield Tried(registered, Coverage("?", Match.PARITY, False, ""), error=_first_line(error))
+        return
+    for name in named:
+        if budget.over:
+            return
+        before(f"{backend.name}:{name}")
+        known = remembered(query, "tried")
+        key = (query.model, backend.name, name, registered.distribution, registered.version)
+        if key not in known:
+            tried = _try(registered, name, replace(query, renderer=name), budget)
+            if budget.over:
+                yield tried
+                return
+            known[key] = tried
+        out: Tried = known[key]
+        yield out
+
+
+def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tried:
+    from .comparison import clock
+
+    start = clock()
+    backend = registered.backend
+    try:
+        answer = ask(registered, query)
+        if not isinstance(answer, Coverage):
+            why = "isn't covered by its own name" if answer is None else answer.reason
+            return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=why)
+        coverage = replace(answer, match=Match.PARITY)
+        option = refused_option(backend, query, coverage)
+        if option is not None:
+            return Tried(registered, coverage, error=f"can't honour {option[0]}={option[1]!r}")
+        # Named, as a pin would name it: what is checked is what the pin gives.
+        resolution = Resolution(
+            query.model,
+            backend.name,
+            coverage.renderer,
+            "named",
+            coverage.has_bridge,
+            plugin=f"{registered.distribution} {registered.version}",
+        )
+        renderer = ResolvedRenderer(backend, query, answer, resolution)
+    except (Exception, SystemExit) as error:
+        return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=_first_line(error), seconds=clock() - start)
+    report = parity(renderer, budget=budget)
+    tried = Tried(registered, coverage, report)
+    if tried.renders and coverage.has_bridge:
+        bridges = tuple(compare_bridges(renderer, template_renderer(query), budget=budget))
+        tried = replace(tried, bridges=bridges)
+    return replace(tried, seconds=clock() - start)
+
+
+def _slow(budget: Budget) -> str:
+    return f"the search stopped after {budget.seconds:g} s of rendering: a slow tokenizer"
+
+
+def nearest(tried: Sequence[Tried]) -> str:
+    """Which candidate came closest, and where it first differs."""
+    built = [each for each in tried if each.report is not None]
+    if not built:
+        return "no installed backend has a renderer that could be tried on this tokenizer"
+    best = max(built, key=lambda each: each.report.equal if each.report is not None else 0)
+    report = best.report
+    assert report is not None
+    where = next((each for each in best.bridges if each.difference is not None), None)
+    what = f"the bridge of {where.shape!r}" if where is not None else ""
+    difference = None if where is None else where.difference
+    if where is None:
+        odd = report.having(Outcome.DIFFERS, Outcome.DECLARED, Outcome.RENDERER_REFUSES)
+        what = repr(odd[0].probe) if odd else "too few probes"
+        difference = odd[0].difference if odd else None
+    text = f"no renderer equals the chat template; the nearest is {best.name}, {report.summary()}, and not on {what}"
+    if difference is not None:
+        text += f": {difference.expected!r} in the template, {difference.got!r} in its ids, at id {difference.index}"
+    return text
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).splitlines()[0] if str(error) else ""
+    return text if isinstance(error, RendererError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,1 @@
+"""The ways in which formats write tool calls."""

@@ -1,0 +1,114 @@
+"""What the styles of writing calls have in common: a sample to learn from, and attempts as the result of parsing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rllm_renderer_core.types import ToolCallStatus
+
+from .notations import Arguments
+
+
+class Declined(Exception):
+    """What can't be learned or proven, and why."""
+
+
+class BadCall(Exception):
+    """No call can be read here; ``status`` says what is wrong."""
+
+    def __init__(self, status: ToolCallStatus) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
+@dataclass
+class Attempt:
+    """One call as it was read.
+
+    ``end`` is where its own text ends, in a list of calls. ``raw`` is its text with the literals around it: the raw texts of a
+    section, one after the other, are the section.
+    """
+
+    name: str
+    arguments: Arguments
+    id: str | None
+    status: ToolCallStatus
+    end: int | None = None
+    raw: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Renders of one call and of two, in which each name, id, key and value is a word of its own.
+
+    Attributes:
+        one: The render with one call; ``low`` is where the assistant's turn may begin in it.
+        two: The render with two, ``None`` where no second one shows; ``two_low`` lies behind the first call's value in it.
+        names, ids, keys, values: The words of the first call and of the second.
+    """
+
+    one: str
+    low: int
+    two: str | None
+    two_low: int
+    names: tuple[str, str]
+    ids: tuple[str, str]
+    keys: tuple[str, str]
+    values: tuple[str, str]
+
+    def first(self, *words: str, text: str = "", low: int = -1, high: int | None = None) -> int | None:
+        """Where the first of these words stands in the turn."""
+        text, low = text or self.one, self.low if low < 0 else low
+        found = [at for word in words if (at := text.find(word, low, len(text) if high is None else high)) >= 0]
+        return min(found, default=None)
+
+
+class CallStyle(Protocol):
+    """A learned way of writing calls.
+
+    Attributes:
+        label: How arguments are written, for people.
+        start, end: The span of the first call in the sample that this was learned from.
+        name_in_id: Whether a call shows its id alone, with the name in it (Kimi: ``functions.look:0``).
+        nests: Whether values are written in tags of their own, which hold control ids (MiniMax-M3).
+    """
+
+    start: int
+    end: int
+    name_in_id: bool
+
+    @property
+    def nests(self) -> bool: ...
+
+    @property
+    def label(self) -> str: ...
+
+    def parse(self, text: str, at: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:
+        """The calls of the block that starts here, and where it ends.
+
+        Raises:
+            BadCall: None can be read.
+        """
+        ...
+
+    def starts(self, text: str, at: int) -> bool:
+        """Whether a call may start here."""
+        ...
+
+    def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
+        """Where the second call of the sample starts and ends.
+
+        Raises:
+            Declined: It isn't written like the first.
+        """
+        ...
+
+    def covers(self, text: str, at: int, word: str) -> bool:
+        """Whether the one JSON text that starts here, a list of calls, holds this word of the second call too."""
+        ...
+
+    def set_tail(self, tail: str) -> None:
+        """Told what closes a call, as learned from the turn."""
+        ...

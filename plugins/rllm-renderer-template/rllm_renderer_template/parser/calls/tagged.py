@@ -1,0 +1,296 @@
+"""Calls whose parameters stand between tags, one by one, as bare text: ``<parameter=q>tea</parameter>``.
+
+What a text means is decided by the declared tool (see ``contract.arguments``), unless the format itself tells strings from
+other values. A value may be a list or an object in the same tags, where those hold a control id, so that no text can spell
+them (MiniMax-M3); and it may be wrapped where it has special characters (CDATA).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rllm_renderer_core.normal_form.arguments import Schema, json_value
+from rllm_renderer_core.types import ToolCallStatus
+
+from ..id_text import CONTROL
+from ..literals import common_end, common_start, core, lead, pattern, trail, trimmed, until_stop
+from .attempt import Attempt, BadCall, Declined, Sample
+from .headed import Head
+from .notations import Unreadable, python_value
+
+KEY = "\0"
+"""Stands for the parameter's name in a closing literal."""
+Value = str | list[tuple[str, Any]]
+"""A parameter as it is written: text, or its members where it nests."""
+_KEY = r"[^\s\"\ud800-\udfff<>/][^\s\"\ud800-\udfff<>]*?"
+_NUMBER = 73519
+_SPECIAL = "a <b> & c\nd"
+
+
+@dataclass
+class TaggedCalls:
+    """The literals of a call with tagged parameters.
+
+    Attributes:
+        head: Name and id.
+        before: Between the head and the first parameter.
+        opening: Before a parameter's name.
+        kinds: Between name and value; two where the format tells strings (the first) from other values.
+        closing: Behind a value, with ``KEY`` for the name.
+        wrap: Around a string with special characters, ``None`` where nothing is.
+        item: Name of the members of a list, where values nest; ``None`` where they don't.
+        python: Whether lists and objects are printed as Python does.
+        empty: What a call without parameters shows behind its head.
+        end: Where the call's last parameter ends in the sample.
+    """
+
+    head: Head
+    before: str
+    opening: str
+    kinds: tuple[str, ...]
+    closing: str
+    wrap: tuple[str, str] | None
+    item: str | None
+    python: bool
+    empty: str
+    end: int
+    label: str = "text between tags for each parameter"
+
+    def __post_init__(self) -> None:
+        self.start, self.name_in_id = self.head.start, self.head.name_in_id
+        opening = r"\s*" + pattern(core(self.opening))
+        kinds = "|".join(f"(?P<kind{at}>{pattern(core(kind))})" for at, kind in enumerate(self.kinds))
+        self._parameter = re.compile(opening + r"(?P<key>" + _KEY + r")(?:" + kinds + ")")
+        before = core(self.before)
+        follows = pattern(before) if before else "|".join(map(pattern, filter(None, (core(self.opening), core(self.empty)))))
+        self._head = re.compile(self.head.pattern + rf"(?=\s*(?:{follows}))", re.S)
+        self._before = re.compile(r"\s*" + pattern(before))
+        self.set_tail("")
+
+    @property
+    def nests(self) -> bool:
+        return self.item is not None
+
+    def set_tail(self, tail: str) -> None:
+        self._behind = rf"(?=\s*(?:{pattern(core(self.opening))}|{pattern(core(tail)) or chr(92) + 'Z'}))"
+
+    def starts(self, text: str, at: int) -> bool:
+        return self._head.match(text, at) is not None
+
+    def covers(self, text: str, at: int, word: str) -> bool:
+        return False
+
+    def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
+        end = text.index(sample.values[1], low) + len(sample.values[1])
+        start = sample.first(sample.names[1], sample.ids[1], text=text, low=low, high=end)
+        closing = self.closing.replace(KEY, sample.keys[1])
+        if start is None or not text.startswith(closing, end):
+            raise Declined("a second call isn't written like the first")
+        return start, end + len(closing)
+
+    # Parsing
+
+    def parse(self, text: str, at: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:
+        found = self._head.match(text, at)
+        if found is None:
+            raise BadCall(ToolCallStatus.MALFORMED_STRUCTURE)
+        name, ident = self.head.read(found)
+        skipped = self._before.match(text, found.end())
+        members, certain, at = self._members(text, skipped.end() if skipped else found.end())
+        schema = Schema.of_tool(tools, name)
+        values, status = self._typed_members(members, schema)
+        if not certain:
+            status = ToolCallStatus.MALFORMED_STRUCTURE
+        return [Attempt(name, values, ident, status)], at
+
+    def _members(self, text: str, at: int) -> tuple[list[tuple[str, Any]], bool, int]:
+        """Parameters as kind, name and text; whether they are certain; and where the last one ends."""
+        out: list[tuple[str, Any]] = []
+        certain = True
+        while found := self._parameter.match(text, at):
+            key = found["key"]
+            kind = next(index for index in range(len(self.kinds)) if found[f"kind{index}"] is not None)
+            if self.item is not None and self._parameter.match(text, found.end()):
+                value, fine, end = self._members(text, found.end())
+                closed = re.compile(r"\s*" + pattern(core(self._closing(key)))).match(text, end)
+                if closed is None:
+                    raise BadCall(ToolCallStatus.MALFORMED_STRUCTURE)
+                out.append((key, (kind, value)))
+                certain, at = certain and fine, closed.end()
+                continue
+            written, wrapped, at = self._text(text, found.end(), key)
+            certain = certain and not self._tagged(written, self._closing(key))
+            out.append((key, (0 if wrapped else kind, written)))
+        return out, certain, at
+
+    def _text(self, text: str, at: int, key: str) -> tuple[str, bool, int]:
+        """A value's text, whether it was wrapped, and where its closing literal ends."""
+        closing = self._closing(key)
+        if self.wrap is not None and text.startswith(self.wrap[0], at):
+            found = re.compile(re.escape(self.wrap[1]) + pattern(core(closing)) + self._behind).search(text, at)
+            if found is not None:
+                return text[at + len(self.wrap[0]) : found.start()], True, found.end()
+        behind = "" if self.item is not None else self._behind
+        found = re.compile(pattern(core(closing)) + behind).search(text, at)
+        if found is None:
+            raise BadCall(ToolCallStatus.UNCLOSED_BLOCK)
+        return trimmed(text[at : found.start()], trail(self.kinds[0]), lead(closing)), False, found.end()
+
+    def _tagged(self, written: str, closing: str) -> bool:
+        """Whether tags of the format stand in a value as the format writes them: what was meant can't be told then.
+
+        Where it writes them on lines of their own, the same tags in the middle of a line are text.
+        """
+        close, lines = core(closing), lead(closing) == trail(self.kinds[0]) == "\n"
+        if not lines:
+            return close in written or self._parameter.search(written) is not None
+        if f"\n{close}" in written or f"{close}\n" in written or written.endswith(close):
+            return True
+        return any(
+            written[: each.start()].rstrip(" ")[-1:] in ("", "\n") or written[each.end() :].lstrip(" ")[:1] in ("", "\n")
+            for each in self._parameter.finditer(written)
+        )
+
+    def _closing(self, key: str) -> str:
+        return self.closing.replace(KEY, key)
+
+    # Typing
+
+    def _typed_members(self, members: list[tuple[str, Any]], schema: Schema) -> tuple[dict[str, Any], ToolCallStatus]:
+        out: dict[str, Any] = {}
+        status = ToolCallStatus.OK
+        for key, (kind, written) in members:
+            value, fits = self._typed(written, kind, schema.member(key))
+            if key in out:
+                status = ToolCallStatus.MALFORMED_STRUCTURE
+            elif not fits and status is ToolCallStatus.OK:
+                status = ToolCallStatus.INVALID_ARGUMENT
+            out[key] = value
+        return out, status
+
+    def _typed(self, written: Any, kind: int, schema: Schema) -> tuple[Any, bool]:
+        if not isinstance(written, str):
+            return self._typed_container(written, schema)
+        if len(self.kinds) > 1:
+            if kind == 0:
+                return written, schema.accepts(written)
+            try:
+                value = json_value(written)
+            except (ValueError, RecursionError):
+                return written, False
+            return (value, True) if schema.accepts(value) else (written, False)
+        value, fits = schema.typed(written)
+        others: list[Callable[[], Any]] = []
+        if self.python:
+            others.append(lambda: json.loads(json.dumps(python_value(written))))
+        if self.item is not None and not written:
+            others += [dict, list]
+        for other in () if fits else others:
+            try:
+                value = other()
+            except (Unreadable, ValueError):
+                continue
+            if schema.accepts(value):
+                return value, True
+        return (value, True) if fits else (written, False)
+
+    def _typed_container(self, members: list[tuple[str, Any]], schema: Schema) -> tuple[Any, bool]:
+        if all(key == self.item for key, _ in members):
+            typed = [self._typed(written, kind, schema.items()) for _, (kind, written) in members]
+            items = [value for value, _ in typed]
+            if schema.accepts(items):
+                return items, all(fits for _, fits in typed)
+        values, status = self._typed_members(members, schema)
+        return values, status is ToolCallStatus.OK and schema.accepts(values)
+
+
+def learn_tagged_calls(sample: Sample, turn: Callable[[dict[str, Any]], str | None], stops: frozenset[str]) -> TaggedCalls:
+    """From a sample of one call, and renders of a call of the same tool with other arguments.
+
+    Args:
+        sample: The sample.
+        turn: The render of a call with these arguments, ``None`` where the template refuses it.
+        stops: The characters of stops.
+
+    Raises:
+        Declined: The parameters aren't written one by one between tags.
+    """
+    text, low, (key, other), (value, _) = sample.one, sample.low, sample.keys, sample.values
+    at, behind = text.find(key, low), text.find(value, low)
+    if not 0 <= at < behind:
+        raise Declined("a call shows a value before its key")
+    head_end = max(
+        (text.rfind(word, low, at) + len(word) for word in (sample.names[0], sample.ids[0]) if word in text[low:at]), default=0
+    )
+    two, none = turn({key: value, other: sample.values[1]}), turn({})
+    if not head_end:
+        raise Declined("neither a call's name nor its id stands before its arguments")
+    if (
+        two is None
+        or none is None
+        or other not in two[low:]
+        or sample.names[0] not in none[low:] + sample.names[0] * sample_in_id(sample)
+    ):
+        raise Declined("the template refuses a call with two arguments, or with none")
+    between = two[two.index(value, low) + len(value) : two.index(other, low)]
+    before = text[head_end:at]
+    opening = common_end([before, between])
+    closing = common_start([between[: len(between) - len(opening)], text[behind + len(value) :]])
+    kinds = [text[at + len(key) : behind]]
+    number = turn({key: _NUMBER})
+    if number and str(_NUMBER) in number[low:]:
+        kinds.append(number[number.index(key, low) + len(key) : number.index(str(_NUMBER), low)])
+        kinds = kinds[: 1 + (core(kinds[0]) != core(kinds[1]))]
+    if not core(closing) or not core(opening):
+        raise Declined("a call's arguments have no tags that open and close each")
+    if any(word in literal for word in (key, other, sample.names[0]) for literal in (closing.replace(key, KEY), *kinds)):
+        raise Declined("a call's name or another parameter stands in a parameter's tags")
+    shown = none.find(sample.names[0], low)
+    rests = [until_stop(text[behind + len(value) + len(closing) :], stops)[0].strip()]
+    if shown >= 0:
+        rests.append(until_stop(none[shown + len(sample.names[0]) :], stops)[0].strip())
+    nested = _nested(sample, turn, opening, kinds[0])
+    listed = turn({key: ["vzq1", {other: 2}]})
+    return TaggedCalls(
+        head=Head.learn(sample, head_end),
+        before=before[: len(before) - len(opening)],
+        opening=opening,
+        kinds=tuple(kinds),
+        closing=closing.replace(key, KEY),
+        wrap=_wrap(turn({key: _SPECIAL}), low, kinds[0], closing),
+        item=nested,
+        python=bool(listed and f"['vzq1', {{'{other}': 2}}]" in listed[low:]),
+        empty=common_start(rests),
+        end=behind + len(value) + len(closing),
+    )
+
+
+def sample_in_id(sample: Sample) -> bool:
+    """Whether the sample's call shows its id alone, so that a render of a call has no name to look for."""
+    return sample.names[0] not in sample.one[sample.low :]
+
+
+def _wrap(shown: str | None, low: int, kind: str, closing: str) -> tuple[str, str] | None:
+    """What stands around a value with special characters, between its tags."""
+    if shown is None or _SPECIAL not in shown[low:]:
+        return None
+    at = shown.index(_SPECIAL, low)
+    before, behind = shown[:at].rpartition(kind)[2], shown[at + len(_SPECIAL) :].partition(core(closing))[0]
+    return (before, behind) if core(before) and core(behind) and len(before) + len(behind) < 64 else None
+
+
+def _nested(sample: Sample, turn: Callable[[dict[str, Any]], str | None], opening: str, kind: str) -> str | None:
+    """The name of a list's members, where lists and objects are written in the same tags, which hold a control id."""
+    key, other = sample.keys
+    one, two = sample.values
+    inner, listed = turn({key: {other: two}}), turn({key: [one, two]})
+    if not CONTROL.search(opening) or inner is None or listed is None:
+        return None
+    if opening + other + kind + two not in inner[sample.low :] or kind + one not in listed[sample.low :]:
+        return None
+    name = listed[: listed.index(kind + one, sample.low)].rpartition(core(opening))[2]
+    return name if re.fullmatch(r"\w+", name) else None

@@ -1,0 +1,197 @@
+"""Probe turns, rendered: assistant turns behind a short history, whose parts are words that nothing else contains."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rllm_renderer_core.normal_form.ids import as_ids
+
+from .calls.attempt import Declined
+from .id_text import IdText
+
+Render = Callable[..., Sequence[int]]
+"""``render(messages, tools=, add_generation_prompt=)`` to prompt ids, like ``Renderer.render_ids``."""
+
+REASONING, CONTENT, USER = "rzqxa", "czqxb", "uzqxc"
+NAMES = ("fnzqa", "fnzqb", "fnzqc")
+KEYS = ("kzqa", "kzqb", "kzqc")
+VALUES = ("vzqa", "vzqb")
+IDS = ("zqid0000a", "zqid0000b", "zqid0000c")  # nine letters and digits: what Mistral's templates insist on
+
+_PROPERTIES: dict[str, Any] = {
+    **{key: {"type": "string"} for key in KEYS},
+    "num": {"type": "integer"},
+    "ratio": {"type": "number"},
+    "flag": {"type": "boolean"},
+    "none": {"type": "null"},
+    "items": {"type": "array", "items": {"type": "string"}},
+    "where": {"type": "object"},
+}
+
+
+def _tools(*without: str) -> list[dict[str, Any]]:
+    """Declarations of the names; only the first with properties of all types."""
+    out = []
+    for name in NAMES:
+        known = _PROPERTIES if name == NAMES[0] else (*KEYS, "num")
+        properties = {key: _PROPERTIES[key] for key in known if key not in without}
+        parameters = {"type": "object", "properties": properties, "required": []}
+        out.append({"type": "function", "function": {"name": name, "description": "Does it.", "parameters": parameters}})
+    return out
+
+
+TOOLS = _tools()
+_USER = {"role": "user", "content": "ping"}
+_SYSTEM = {"role": "system", "content": "Be brief."}
+# What a template accepts: some refuse a conversation without a system message, some a type that they don't know, some tools.
+_OPENINGS: list[tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = [
+    ([_USER], TOOLS),
+    ([_SYSTEM, _USER], TOOLS),
+    ([_USER], _tools("none")),
+    ([_USER], None),
+]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a template wants an assistant's turn handed to it.
+
+    Attributes:
+        reasoning: The message's key for reasoning; ``"parts"`` for a part of the content, ``"inline"`` for text in the content;
+            ``None`` where the template shows none.
+        inline: What stands between reasoning and content, where it is inline.
+        ids_with_names: Call ids in the form ``functions.look:0``.
+    """
+
+    reasoning: str | None = None
+    inline: str = ""
+    ids_with_names: bool = False
+
+
+class Probes:
+    """Renders probe turns behind a history, each once.
+
+    Args:
+        render: The renderer to learn from.
+        ids: How ids become text.
+
+    Raises:
+        Declined: It refuses a plain conversation.
+    """
+
+    def __init__(self, render: Render, ids: IdText) -> None:
+        self._render, self.ids = render, ids
+        self._cache: dict[str, list[int] | None] = {}
+        self.form, self.refusal = Form(), ""
+        for self.history, self.tools in _OPENINGS:
+            prompt = self.rendered([], opener=True)
+            if prompt is not None:
+                break
+        else:
+            raise Declined(f"a plain conversation is refused: {self.refusal}")
+        self.prompt = ids.show(prompt)
+
+    @contextmanager
+    def behind(self, history: list[dict[str, Any]]) -> Iterator[bool]:
+        """Probe turns behind another history; whether it can be rendered."""
+        kept = self.history, self.prompt
+        self.history = history
+        try:
+            prompt = self.rendered([], opener=True)
+            if prompt is not None:
+                self.prompt = self.ids.show(prompt)
+            yield prompt is not None
+        finally:
+            self.history, self.prompt = kept
+
+    def rendered(self, more: list[dict[str, Any]], *, opener: bool = False) -> list[int] | None:
+        """The ids of the history and these messages; ``None`` where they are refused."""
+        key = json.dumps([self.history, more, opener])
+        if key not in self._cache:
+            try:
+                messages = copy.deepcopy(self.history + more)
+                found = self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=opener)
+                self._cache[key] = list(as_ids(found, "what render returned"))
+            except Exception as error:
+                self.refusal, self._cache[key] = " ".join(f"{type(error).__name__}: {error}".split())[:120], None
+        return self._cache[key]
+
+    def shown(self, *messages: dict[str, Any]) -> str | None:
+        """The text of the history and these messages."""
+        rendered = self.rendered(list(messages))
+        return None if rendered is None else self.ids.show(rendered)
+
+    def message(self, reasoning: str | None = None, content: str = "", calls: Sequence[tuple[str, Any]] = ()) -> dict[str, Any]:
+        """An assistant's message in the current form; ``calls`` are names and arguments."""
+        form = self.form
+        out: dict[str, Any] = {"role": "assistant", "content": content}
+        if reasoning is not None and form.reasoning == "parts":
+            parts = [{"type": "thinking", "thinking": reasoning}, {"type": "text", "text": content}]
+            out["content"] = parts if content else parts[:1]
+        elif reasoning is not None and form.reasoning == "inline":
+            out["content"] = reasoning + form.inline + content
+        elif reasoning is not None and form.reasoning:
+            out[form.reasoning] = reasoning
+        if calls:
+            out["tool_calls"] = [self._call(at, name, arguments) for at, (name, arguments) in enumerate(calls)]
+        return out
+
+    def _call(self, at: int, name: str, arguments: Any) -> dict[str, Any]:
+        ident = f"functions.{name}:{at}" if self.form.ids_with_names else f"zqid0000{chr(97 + at % 26)}"
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        return {"id": ident, "type": "function", "function": {"name": name, "arguments": written}}
+
+    def turn(self, arguments: Sequence[dict[str, Any]], reasoning: str | None = None, content: str = "") -> str | None:
+        """The text of a turn that calls the first tools, each with one of these arguments."""
+        return self.shown(self.message(reasoning, content, list(zip(NAMES, arguments, strict=False))))
+
+    def low(self, text: str) -> int:
+        """Where the assistant's turn may begin in a text: how far it is the prompt, behind the last message of the history.
+
+        Not from its start on: some templates put tools or an instruction before the last user message of a prompt alone.
+        """
+        at, _, shared = self._aligned(text)
+        return at + shared
+
+    def extra(self, text: str) -> str:
+        """What the prompt ends with and the text doesn't show."""
+        _, at, shared = self._aligned(text)
+        return self.prompt[at + shared :]
+
+    def _aligned(self, text: str) -> tuple[int, int, int]:
+        """Where text and prompt go on behind the last message of the history, and how far they are the same from there on."""
+        word = str(self.history[-1]["content"])
+        at, prompts = _behind(text, word, self.prompt.count(word)), self.prompt.rfind(word) + len(word)
+        if word not in self.prompt or at is None:
+            at = prompts = 0
+        shared = 0
+        for mine, theirs in zip(text[at:], self.prompt[prompts:], strict=False):
+            if mine != theirs:
+                break
+            shared += 1
+        return at, prompts, shared
+
+    @property
+    def ending(self) -> str:
+        """The last characters of the prompt, for people."""
+        return self.ids.plain(self.prompt)[-24:]
+
+    def use(self, **changes: Any) -> None:
+        """Change the form."""
+        self.form = replace(self.form, **changes)
+
+
+def _behind(text: str, word: str, count: int) -> int | None:
+    """The end of the word's occurrence of this number."""
+    at = 0
+    for _ in range(count):
+        found = text.find(word, at)
+        if found < 0:
+            return None
+        at = found + len(word)
+    return at

@@ -1,0 +1,1 @@
+"""``SeamBridge``: the boundary between turns, learned from renders."""

@@ -1,0 +1,189 @@
+"""The seam's experiments: renders of probe conversations, compared id for id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from rllm_renderer_core.errors import BridgeDeclined, RendererError
+from rllm_renderer_core.normal_form.ids import common_prefix
+
+from .probe_turns import MARKERS, STAND_IN, ProbeTurn, altered
+
+Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
+"""Messages and tools, both in normal form, to prompt ids that end with the opener of the next assistant turn."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What an experiment found: ``head`` ends where the assistant's text stops mattering, ``gap`` where N starts to.
+
+    ``shows_from`` is the first position, counted from the start of the gap, at which any message of N shows alone.
+    """
+
+    head: tuple[int, ...]
+    gap: tuple[int, ...]
+    tail: tuple[int, ...]
+    shows_from: int
+
+
+@dataclass(frozen=True)
+class Seam:
+    """A close and what follows it: ``head`` ends with the close, ``before_close`` lies between the assistant's text and it.
+
+    ``probe`` is the turn that it was learned from, in a conversation that the template accepts.
+    ``calls_alone`` where the format shows text beside calls behind their results, as Gemma 4's template does: then the tail is
+    right for a turn of calls alone.
+    """
+
+    probe: ProbeTurn
+    head: tuple[int, ...]
+    before_close: tuple[int, ...]
+    close: int
+    tail: tuple[int, ...]
+    calls_alone: bool = False
+
+
+class Experiments:
+    """What renders of probe conversations tell about the end of a turn. Every method declines where they tell nothing certain.
+
+    Args:
+        render: Messages and tools to prompt ids.
+        stops: The ids at which sampling stops.
+        special: Ids of control tokens.
+    """
+
+    def __init__(self, render: Render, stops: frozenset[int], special: frozenset[int]) -> None:
+        self._render_upstream, self._stops, self._special = render, stops, special
+        self._closes: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self._accepted = 0  # which of a turn's variants the template took last
+
+    def settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+        """The seam of the first hypothesis, if all others, and the turn with other trimmings, show the same tail."""
+        return self._in_accepted(turns, lambda accepted: self._settle(accepted, tools, ending))
+
+    def _in_accepted(self, turns: Sequence[ProbeTurn], experiment: Callable[[Sequence[ProbeTurn]], Result]) -> Result:
+        """The experiment in the first conversation that the template accepts; all hypotheses are put in the same one."""
+        variants = list(zip(*(turn.variants() for turn in turns), strict=True))
+        refusal: Refused | None = None
+        for at in sorted(range(len(variants)), key=lambda at: at != self._accepted):
+            try:
+                found = experiment(variants[at])
+            except Refused as error:
+                refusal = refusal or error
+            else:
+                self._accepted = at
+                return found
+        assert refusal is not None
+        raise refusal
+
+    def _settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+        seam = self.seam(turns[0], tools, ending)
+        for turn in turns[1:]:
+            if turn != turns[0] and not self._shows(turn, tools, seam):
+                raise NotSettled
+        for turn in turns[0].trimmings():
+            if self._shows(turn, tools, seam):
+                continue
+            if not turn.text:
+                raise BridgeDeclined("how the new messages are rendered depends on more of the history than its last close")
+            seam = replace(seam, calls_alone=True)
+        return seam
+
+    def _shows(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, seam: Seam) -> bool:
+        """Whether this turn, followed by the new messages, ends with the same tail, or isn't a turn of this format at all."""
+        try:
+            ids = self.render(turn.history() + turn.new, tools)
+        except BridgeDeclined:
+            return True
+        return tuple(ids[len(ids) - len(seam.tail) :]) == seam.tail and len(ids) > len(seam.tail)
+
+    def seam(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+        gap = self.gap(turn, tools)
+        closes = self._stops | self.history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
+        at = [index for index, token in enumerate(gap.gap) if token in closes]
+        whole = gap.head + gap.gap + gap.tail
+        if len(at) > 1 and self._ends_in(gap.gap, at[0], ending):
+            at = at[1:]
+        # Of two closes the first is the turn's own if sampling stops there: the template itself puts the other behind it.
+        if len(at) > 1 and gap.gap[at[0]] not in self._stops:
+            raise BridgeDeclined("two close tokens lie between the assistant's turn and the new messages")
+        if at:
+            if gap.shows_from <= at[0]:
+                raise BridgeDeclined("a new message changes what comes before the close of the assistant's turn")
+            before, close = gap.gap[: at[0]], gap.gap[at[0]]
+            tail = (gap.gap + gap.tail)[at[0] + 1 :]
+        elif turn.calls:
+            # Some formats don't close a turn of calls: then the results must continue as they do after text.
+            plain = self.seam(replace(turn, calls=(), text=""), tools, ending)
+            before, close, tail = (), plain.close, plain.tail
+            if not tail or len(gap.gap + gap.tail) < len(tail) or whole[len(whole) - len(tail) :] != tail:
+                raise BridgeDeclined("there is no close token between the calls of the assistant's turn and the new messages")
+        else:
+            raise BridgeDeclined("there is no close token between the assistant's turn and the new messages")
+        return Seam(turn, whole[: len(whole) - len(tail)], before, close, tail)
+
+    def _ends_in(self, gap: tuple[int, ...], at: int, ending: int | None) -> bool:
+        """Whether the close at this place ends a message of the turn, and the stop right behind it the turn (Inkling)."""
+        return gap[at] not in (*self._stops, ending) and at + 1 < len(gap) and gap[at + 1] in self._stops
+
+    def history_close(self, new: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> frozenset[int]:
+        """The close that history uses where it isn't a stop id (``<|end|>`` in harmony; a role tag in GLM)."""
+        found: set[int] = set()
+        for role in ("user", new[0]["role"]):
+            key = (role, bool(tools))
+            if key not in self._closes:
+                try:
+                    turn = ProbeTurn([{"role": role, "content": STAND_IN}])
+                    self._closes[key] = self._in_accepted([turn], lambda turns: self.gap(turns[0], tools)).gap[:1]
+                except BridgeDeclined:
+                    self._closes[key] = ()
+            found.update(token for token in self._closes[key] if token in self._special)
+        return frozenset(found)
+
+    def gap(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> Gap:
+        new = turn.new
+        one, other = (self.render(turn.history(marker) + new, tools) for marker in MARKERS)
+        suffix = common_prefix(reversed(one), reversed(other))
+        if suffix >= min(len(one), len(other)):
+            raise BridgeDeclined("the renderer drops the assistant's turn")
+        start = len(one) - suffix
+        end = common_prefix(one, self.render(turn.history() + [altered(message) for message in new], tools))
+        if end >= len(one):
+            raise BridgeDeclined("the renderer drops the new messages")
+        if end < start:
+            raise BridgeDeclined("the new messages change how the turns before them are rendered")
+        shows_from = end - start
+        for index in range(len(new) if len(new) > 1 else 0):
+            alone = [altered(message) if at == index else message for at, message in enumerate(new)]
+            shown = self.render(turn.history() + alone, tools)
+            if shown == one:
+                raise BridgeDeclined(f"the renderer drops new message {index} ({new[index]['role']})")
+            shows_from = min(shows_from, common_prefix(one, shown) - start)
+        return Gap(tuple(one[:start]), tuple(one[start:end]), tuple(one[end:]), shows_from)
+
+    def render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
+        try:
+            return list(self._render_upstream([dict(message) for message in messages], tools))
+        except BridgeDeclined:
+            raise
+        except RendererError as error:
+            raise Refused(f"the renderer refuses: {str(error).splitlines()[0]}") from error
+        except Exception as error:
+            raise Refused(f"the renderer refuses the new messages: {type(error).__name__}: {error}") from error
+
+
+class Refused(BridgeDeclined):
+    """The renderer doesn't render this probe conversation."""
+
+
+class NotSettled(BridgeDeclined):
+    """Hypotheses about the sampled calls give different tails."""
+
+    def __init__(
+        self, reason: str = "what isn't known about the sampled calls changes the new messages", *, fix: str | None = None
+    ) -> None:
+        super().__init__(reason, fix=fix)

@@ -1,0 +1,101 @@
+"""Probe conversations for the seam's experiments: what the assistant turn before the new messages may have been."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rllm_renderer_core.normal_form.pairing import Call, results_in
+
+# Two texts without a common prefix or suffix, and one that no message starts with; each a few ordinary tokens.
+MARKERS = ("alpha1", "omega7")
+ALTERED = "zq9"
+STAND_IN = "ping"
+CALL: tuple[Call, ...] = (("f0", "call00000"),)
+
+
+@dataclass(frozen=True)
+class ProbeTurn:
+    """One hypothesis: the probe's assistant turn, and the new messages with the names and ids of its calls."""
+
+    new: list[dict[str, Any]]
+    calls: tuple[Call, ...] = ()
+    text: str = ""
+    reasoning: str | None = None
+    system: bool = True
+
+    def variants(self) -> list[ProbeTurn]:
+        """The same turn in the conversations that templates differ in accepting: some refuse a system message, others a turn of
+        calls without text."""
+        turns = [self, replace(self, system=not self.system)]
+        return [*turns, *(replace(turn, text="" if turn.text else "ok") for turn in turns)] if self.calls else turns
+
+    def history(self, marker: str = MARKERS[0]) -> list[dict[str, Any]]:
+        """A probe conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
+        turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else marker}
+        if self.reasoning is not None:
+            turn["reasoning_content"] = self.reasoning
+        if self.calls:
+            arguments = f'{{"q": "{marker}"}}'
+            turn["tool_calls"] = [
+                {"id": call_id or _id("call", at), "type": "function", "function": {"name": name, "arguments": arguments}}
+                for at, (name, call_id) in enumerate(self.calls)
+            ]
+        opening = [{"role": "system", "content": "s"}] if self.system else []
+        return [*opening, {"role": "user", "content": "ping"}, turn]
+
+    def trimmings(self) -> list[ProbeTurn]:
+        """The same turn as it may also look; none of it may change what follows the close."""
+        turns = [replace(self, reasoning="why"), replace(self, system=not self.system)]
+        return [*turns, replace(self, text="" if self.text else "ok")] if self.calls else turns
+
+    def with_stand_ins(self) -> ProbeTurn:
+        """The same shape with contents of one word, each its own, so that their order shows; blank contents stay, since
+        templates drop or trim them."""
+        new = [{**m, "content": f"{STAND_IN}{at}"} if m["content"].strip() else m for at, m in enumerate(self.new)]
+        return replace(self, new=new)
+
+
+def _id(start: str, at: int) -> str:
+    """An id of nine letters and digits, which is what the strictest templates (Mistral's) take."""
+    return f"{start}{at:0{9 - len(start)}}"
+
+
+def shape_of(new: list[dict[str, Any]]) -> str:
+    """All of the messages but what their text says; a blank text counts as it is, since templates drop or trim it."""
+    return repr([{**m, "content": "text" if m["content"].strip() else [m["content"]]} for m in new])
+
+
+def _with_results(new: list[dict[str, Any]], calls: Sequence[Call], *, named: bool) -> list[dict[str, Any]]:
+    """The messages with the ids, and where they are shown the names, of these calls on their results."""
+    out = list(new)
+    for (name, call_id), index in zip(calls, results_in(new), strict=False):
+        extra = {"name": name, "tool_call_id": call_id} if named or "name" in new[index] else {"tool_call_id": call_id}
+        out[index] = {**new[index], **extra}
+    return out
+
+
+def possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> list[ProbeTurn]:
+    """What the calls may have been: if all of it gives one tail, nothing of it shows.
+
+    Names and ids are placeholders; with ``keep`` only those that the results don't have themselves.
+    """
+    results = [new[index] for index in results_in(new)]
+
+    def placeholders(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
+        kept = results if keep else [{}] * len(results)
+        return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or _id(call_id, at)) for at, m in enumerate(kept))
+
+    calls, other = placeholders("f", "call"), placeholders("look_up", "id7")
+    first = _with_results(new, calls, named=named)
+    return [
+        ProbeTurn(first, calls),
+        ProbeTurn(_with_results(new, other, named=named), other),
+        ProbeTurn(first, (*calls, ("more", "more00000"))),
+        ProbeTurn(first, calls[::-1]),
+    ]
+
+
+def altered(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "content": ALTERED + message["content"]}

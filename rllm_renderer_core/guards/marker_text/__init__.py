@@ -1,0 +1,1 @@
+"""Control tokens that message text spells: the option ``marker_text``."""

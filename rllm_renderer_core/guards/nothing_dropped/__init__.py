@@ -1,0 +1,1 @@
+"""What goes into a render shows in what comes out."""

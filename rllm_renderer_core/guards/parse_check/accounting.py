@@ -1,0 +1,156 @@
+"""Whether a parsed completion accounts for every sampled id: reasoning, content, calls, the format's frame, once and in order.
+
+The text of the completion is walked piece by piece (a control token, or the text between two). The raw text of each
+attempt at a call must stand in it, in order. Of the rest each piece is the next of the reasoning, the next of the content, or
+frame: a control token, blank, or words that the format itself writes beside control tokens (``thought``, ``analysis``). What is
+none of these was lost, or changed; what of reasoning and content is left over at the end was added, or is there twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ...probing.text import Atom
+from ...types import ParsedResponse
+
+_TAG = re.compile(r"</?[\w:|]{2,}>")
+_PART = re.compile(r"\s*\n\s*|(?<=>)|(?=<)")
+_EDGES = frozenset("</>")
+"""What of a tag is left where its name is a control token."""
+_STATES = 256
+"""More ways to read a completion than this are given up."""
+
+
+class Unaccounted(Exception):
+    """Why a completion isn't accounted for."""
+
+
+def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: frozenset[str], stop: int | None = None) -> None:
+    """Check a parsed completion against its text.
+
+    Args:
+        atoms: The completion.
+        parsed: What the backend made of it.
+        frame: Words that the format writes beside control tokens.
+        stop: Where the stop stands in the text, behind which nothing is frame; ``None`` where there is none.
+
+    Raises:
+        Unaccounted: With the reason.
+    """
+    text = "".join(atom.text for atom in atoms)
+    spans = raw_spans(text, [call.raw for call in parsed.tool_calls])
+    for number, (start, _) in enumerate(spans):
+        if start < 0:
+            raise Unaccounted(f"the raw text of call {number} isn't in the completion behind that of the call before it")
+    words, parts, tags = _words(frame)
+    goal = (parsed.reasoning_content or "", parsed.content)
+    states = {(0, 0)}
+    pieces = _outside(atoms, spans, tags, len(text) if stop is None else stop)
+    for piece in pieces:
+        bare = piece.text.strip()
+        # A completion may be cut off inside the frame.
+        cut = piece is pieces[-1] and any(word.startswith(bare) for word in words)
+        ended = stop is not None and piece.start > stop
+        skipped = piece.control or not bare or (not ended and (cut or parts.issuperset(frame_parts(bare))))
+        following = {after for state in states for after in _after(piece, state, goal, words, skipped)}
+        if not following:
+            shown = piece.text if len(piece.text) <= 80 else piece.text[:77] + "..."
+            raise Unaccounted(f"{shown!r} was sampled, and is neither in the reasoning nor in the content as it was written")
+        states = following if len(following) <= _STATES else set(sorted(following)[-_STATES:])
+    if not any(
+        not reasoning[one:].strip() and not content[two:].strip() for one, two in states for reasoning, content in [goal]
+    ):
+        raise Unaccounted("the reasoning or the content has text that wasn't sampled there, or has it twice")
+
+
+@lru_cache(64)
+def _words(frame: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str], tuple[str, ...]]:
+    """Of a format's frame its words, the parts of these that say something, and the words that are tags."""
+    words = tuple(each.strip() for each in frame if each.strip())
+    parts = frozenset(
+        part for word in words for part in frame_parts(word) if set(part) <= _EDGES or any(map(str.isalnum, part))
+    )
+    return words, parts, tuple(each for each in words if _TAG.fullmatch(each))
+
+
+def raw_spans(text: str, raws: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the raw texts stand, each behind the one before it; (-1, -1) where one doesn't, or is empty."""
+    out = []
+    at = 0
+    for raw in raws:
+        start = text.find(raw, at) if raw else -1
+        if start < 0:
+            raw = raw.strip()
+            start = text.find(raw, at) if raw else -1
+        out.append((start, start + len(raw)) if start >= 0 else (-1, -1))
+        at = max(at, out[-1][1])
+    return out
+
+
+def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequence[str], stop: int) -> list[Atom]:
+    """What of the atoms is outside of the spans; text before the stop cut at tags that the format writes as ordinary text."""
+    pieces: list[Atom] = []
+    split = re.compile("|".join(map(re.escape, tags))) if tags else None
+    first = 0
+    for atom in atoms:
+        at, ending = atom.start, atom.end
+        while first < len(spans) and spans[first][1] <= at:
+            first += 1
+        following = first
+        while at < ending:
+            start, end = spans[following] if following < len(spans) else (ending, ending)
+            upto = min(max(start, at), ending)
+            if upto > at:
+                pieces += _cut(atom.text[at - atom.start : upto - atom.start], atom.control, at, split if at < stop else None)
+            at, following = max(upto, min(end, ending)), following + 1
+    return pieces
+
+
+def _cut(text: str, control: bool, start: int, split: re.Pattern[str] | None) -> list[Atom]:
+    if control or split is None:
+        return [Atom(text, control, start)]
+    out, at = [], 0
+    for match in split.finditer(text):
+        out += [Atom(text[at : match.start()], False, start + at), Atom(match.group(), True, start + match.start())]
+        at = match.end()
+    out.append(Atom(text[at:], False, start + at))
+    return [atom for atom in out if atom.text]
+
+
+def _after(
+    piece: Atom, state: tuple[int, int], goal: tuple[str, str], words: Sequence[str], skipped: bool
+) -> set[tuple[int, int]]:
+    """How far reasoning and content may be read behind a piece; ``skipped`` where it may be frame."""
+    out = {state} if skipped else set()
+    texts = {piece.text}
+    if not piece.control:
+        for word in words:
+            bare = piece.text.lstrip()
+            if bare.startswith(word):
+                texts.add(bare[len(word) :])
+            bare = piece.text.rstrip()
+            if bare.endswith(word):
+                texts.add(bare[: len(bare) - len(word)])
+        texts |= {trimmed for text in texts for trimmed in (text.lstrip(), text.rstrip(), text.strip())}
+    for text in texts:
+        if not text:
+            continue
+        for which in (0, 1):
+            at = state[which]
+            for begin in {at, at + _blank(goal[which], at)}:  # a blank between two parts that the backend joined
+                if goal[which].startswith(text, begin):
+                    moved = begin + len(text)
+                    out.add((moved, state[1]) if which == 0 else (state[0], moved))
+    return out
+
+
+def frame_parts(text: str) -> list[str]:
+    """The tags of a text, and what stands between them, without the blanks."""
+    return [part for part in _PART.split(text) if part and not part.isspace()]
+
+
+def _blank(text: str, at: int) -> int:
+    rest = text[at:]
+    return len(rest) - len(rest.lstrip())

@@ -1,0 +1,258 @@
+"""The parse contract: what a backend makes of a completion, checked against the sampled ids.
+
+In two ways, as each catches what the other can't. The accounting walks the completion's text: reasoning, content, calls' raw
+texts and frame must be all of it, in order. It catches text that vanished, moved or is there twice. And each OK call is
+written in the format again, and must give its own text. That catches arguments that are missing, cut, of another type, or of
+another call. Nor is a call OK that stands in a thought which is closed behind it, or in a second one. What fails is never OK;
+it stays visible, and ``lossless`` and ``loss`` say why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from ...normal_form.arguments import json_status
+from ...normal_form.ids import last_of
+from ...normal_form.tokenizer import control_ids, reasoning_ids
+from ...probing.text import Atom, Decoder
+from ...types import ParsedResponse, Termination, ToolCall, ToolCallStatus
+from .accounting import Unaccounted, account, raw_spans
+from .frame import Frame
+from .rewriting import Rewriter, located
+from .second_close import kept_whole, sketches, thoughts, with_second_closes
+
+SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
+SKETCHED = "it stands in the reasoning: that is closed behind it, or opened a second time"
+
+
+class ParseCheck:
+    """Checks completions of one renderer.
+
+    Args:
+        render_ids: Messages in normal form to ids, by the backend's own renderer.
+        tokenizer: The one that it renders with.
+        stops: Its stop ids.
+        stop_strings: Its stops that aren't one id.
+        written_calls: Calls as the format writes them, where the backend knows that better than its render.
+        frame_words: Words that the model writes beside control tokens, and no render shows (harmony's ``commentary``).
+    """
+
+    def __init__(
+        self,
+        render_ids: Callable[[list[dict[str, Any]]], Sequence[int]],
+        tokenizer: Any,
+        stops: frozenset[int],
+        stop_strings: Sequence[str],
+        written_calls: Callable[[Sequence[ToolCall]], str] | None = None,
+        frame_words: Iterable[str] = (),
+    ) -> None:
+        self._frame_words = frozenset(frame_words)
+        self._render_ids, self._tokenizer = render_ids, tokenizer
+        self._stops, self._stop_strings = stops, stop_strings
+        self._rewriter = Rewriter(lambda messages: self._decoder.text(render_ids(messages)), written_calls)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of a completion up to its stop; empty where an id has none."""
+        try:
+            return self._decoder.text(self._before_stop(ids))
+        except Exception:
+            return ""
+
+    def marks_in(self, ids: Sequence[int], content: str) -> bool:
+        """Whether control tokens of a completion stand in what became its content."""
+        if not content:
+            return False
+        try:
+            return any(self._decoder.text([token]) in content for token in self._control.intersection(self._before_stop(ids)))
+        except Exception:
+            return False
+
+    def spells(self, ids: Sequence[int]) -> bool:
+        """Whether ordinary ids of a completion spell a control token."""
+        try:
+            return any(not atom.control and self._control_texts.search(atom.text) for atom in self._decoder.atoms(ids))
+        except Exception:
+            return False
+
+    def _before_stop(self, ids: Sequence[int]) -> Sequence[int]:
+        return ids[: next((index for index, token in enumerate(ids) if token in self._stops), len(ids))]
+
+    def checked(
+        self,
+        ids: list[int],
+        out: ParsedResponse,
+        prompt_ids: Sequence[int] | None = None,
+        tools: Sequence[Any] | None = None,
+        *,
+        ended: bool = False,
+    ) -> ParsedResponse:
+        """What the backend returned, with the status that follows from the check.
+
+        Args:
+            ids: The completion.
+            out: What the backend made of it.
+            prompt_ids: What it was sampled behind, which may have closed the reasoning already.
+            tools: Declarations in normal form.
+            ended: Whether a stop that isn't the format's stood behind the ids.
+        """
+        try:
+            atoms, unknown = self._decoder.atoms(ids), self._decoder.unknown(ids)
+        except Exception:
+            return self._lossy(out, "an id isn't in the vocabulary and has no text", every=True)
+        if unknown is not None:
+            return self._lossy(out, f"id {unknown} isn't in the vocabulary and has no text", every=True)
+        ending = self._ending(prompt_ids or ())
+        out = self._rewritten(out, atoms, ending, tools)
+        atoms = self._without_stop_strings(atoms)
+        closed = out.reasoning_content is None and ending == 1
+        marked = with_second_closes(atoms, self._reasoning, closed=closed)
+        stop = next((atom.start for atom in atoms if atom.control and atom.text in self._stop_texts), None)
+        before = [atom for atom in atoms if stop is None or atom.start < stop]
+        twice = not out.tool_calls and any(one != other for one, other in zip(marked, before, strict=False))
+        if (out.termination is Termination.STOP or ended) and (twice or self._frame.stands_in(out.content, before)):
+            out = replace(out, termination=Termination.MALFORMED)
+        try:
+            account(marked, out, self._frame_beside(out), stop)
+        except Unaccounted as reason:
+            if twice:
+                body = self._before_stop(ids)
+                out = kept_whole(self._decoder.atoms(body), out, self._reasoning, closed=closed)
+                return out if len(body) >= len(ids) - 1 else self._lossy(out, "ids follow the stop")
+            return self._lossy(out, str(reason))
+        return out
+
+    def _ending(self, prompt_ids: Sequence[int]) -> int | None:
+        """Whether a prompt's last control token opens (0) or closes (1) reasoning; ``None`` where it does neither."""
+        last = last_of(self._control, prompt_ids)
+        return self._reasoning_ids.index(last) if last is not None and last in self._reasoning_ids else None
+
+    def _rewritten(
+        self, out: ParsedResponse, atoms: Sequence[Atom], ending: int | None, tools: Sequence[Any] | None
+    ) -> ParsedResponse:
+        """The calls that aren't what was sampled, or are part of a thought, lose their OK; ``ending`` as ``_ending`` says."""
+        text = "".join(atom.text for atom in atoms)
+        out = replace(out, tool_calls=located(text, out.tool_calls))
+        spans = raw_spans(text, [call.raw for call in out.tool_calls])
+        sound = [at for at, call in enumerate(out.tool_calls) if call.status is ToolCallStatus.OK and spans[at][0] >= 0]
+        calls = list(out.tool_calls)
+        faults: dict[int, str | None] = {
+            at: "its raw text isn't in the completion" for at, call in enumerate(calls) if spans[at][0] < 0
+        }
+        if sound:
+            faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
+            faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
+            for thought in thoughts(atoms, self._reasoning, opened=ending == 0, closed=ending == 1):
+                faults.update((at, SKETCHED) for at in sketches(text, spans, thought) if at in sound)
+        for at, fault in faults.items():
+            if fault is not None and calls[at].status is ToolCallStatus.OK:
+                calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)
+                out = self._lossy(replace(out, tool_calls=calls), f"call {at} ({calls[at].name}): {fault}")
+        return out
+
+    def _spelled(self, call: ToolCall, span: tuple[int, int], atoms: Sequence[Atom]) -> bool:
+        """Whether ordinary ids of a call spell a control token that its name and arguments don't have: read as that token."""
+        marks: set[str] = set()
+        for atom in atoms:
+            if not atom.control and atom.start < span[1] and atom.end > span[0]:
+                marks.update(self._control_texts.findall(atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]))
+        if not marks:
+            return False
+        said = call.name + call["function"]["arguments"] + json.dumps(call.arguments, ensure_ascii=False)
+        return any(mark not in said for mark in marks)
+
+    def _lossy(self, out: ParsedResponse, reason: str, *, every: bool = False) -> ParsedResponse:
+        calls = (
+            [changed(call, status=ToolCallStatus.MALFORMED_STRUCTURE) for call in out.tool_calls] if every else out.tool_calls
+        )
+        broken = any(call.status is ToolCallStatus.MALFORMED_STRUCTURE for call in calls)
+        termination = Termination.MALFORMED if broken and out.termination is Termination.STOP else out.termination
+        loss = reason if out.loss is None else f"{out.loss}; {reason}"
+        return replace(out, tool_calls=calls, termination=termination, lossless=False, loss=loss)
+
+    @cached_property
+    def _control(self) -> frozenset[int]:
+        return frozenset(control_ids(self._tokenizer)) | self._stops
+
+    @cached_property
+    def _stop_texts(self) -> frozenset[str]:
+        return frozenset(self._decoder.text([token]) for token in self._stops)
+
+    @cached_property
+    def _control_texts(self) -> re.Pattern[str]:
+        """Finds the text of a control token."""
+        starts: dict[str, set[str]] = {}  # a thousand of them may start alike: each start is tried once
+        for text in (self._decoder.text([token]).strip() for token in self._control):
+            if len(text) > 2:
+                starts.setdefault(text[:3], set()).add(text[3:])
+        groups = (
+            re.escape(start) + f"(?:{'|'.join(map(re.escape, sorted(rests, key=len, reverse=True)))})"
+            for start, rests in starts.items()
+        )
+        return re.compile("|".join(groups) or r"(?!)")
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame(lambda messages: self._decoder.atoms(self._render_ids(messages)))
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        return Decoder(self._tokenizer, self._control)
+
+    @cached_property
+    def _reasoning(self) -> tuple[str, ...]:
+        """The texts that open and close reasoning, where each is one token."""
+        return tuple(self._decoder.text([token]) for token in self._reasoning_ids)
+
+    @cached_property
+    def _reasoning_ids(self) -> tuple[int, ...]:
+        return reasoning_ids(self._tokenizer)
+
+    def _without_stop_strings(self, atoms: list[Atom]) -> list[Atom]:
+        """Formats whose stop is a text: what ends with it, without it."""
+        if self._stops:
+            return atoms
+        text = "".join(atom.text for atom in atoms)
+        end = min((text.index(stop) for stop in self._stop_strings if stop in text), default=len(text))
+        return [Atom(atom.text[: max(0, end - atom.start)], atom.control, atom.start) for atom in atoms if atom.start < end]
+
+    def _frame_beside(self, out: ParsedResponse) -> frozenset[str]:
+        """What the format writes beside the parts of a completion: no word that a call's own text has."""
+        if not out.tool_calls:  # one that is cut off may have ended in front of its first call
+            words = self._frame.text | self._frame_words
+            return words | self._frame.calls if out.termination is Termination.TRUNCATED else words
+        raws = [call.raw for call in out.tool_calls]
+        beside = (part for part in self._frame.call_parts if not (_is_word(part) and any(part in raw for raw in raws)))
+        return self._frame.text.union(beside, self._frame_words)
+
+
+def _is_word(part: str) -> bool:
+    return any(map(str.isalnum, part))
+
+
+def judged(call: ToolCall, tools: Sequence[Any] | None) -> ToolCall:
+    """A call with the status that follows from its name and arguments alone, for every backend the same."""
+    if call.status is not ToolCallStatus.OK:
+        return call
+    name = call.name
+    if not name.strip() or any(letter.isspace() for letter in name):
+        status = ToolCallStatus.MISSING_NAME if not name.strip() else ToolCallStatus.MALFORMED_STRUCTURE
+    else:
+        status = json_status(call["function"]["arguments"])
+        if status is ToolCallStatus.OK and tools and not any(tool["function"]["name"] == name for tool in tools):
+            status = ToolCallStatus.UNKNOWN_TOOL
+    return call if status is ToolCallStatus.OK else changed(call, status=status)
+
+
+def changed(call: ToolCall, *, id: str | None = None, status: ToolCallStatus | None = None) -> ToolCall:
+    return ToolCall(
+        call.name,
+        call["function"]["arguments"],
+        id=id or call.id,
+        raw=call.raw,
+        status=call.status if status is None else status,
+    )

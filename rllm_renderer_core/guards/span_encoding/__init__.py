@@ -1,0 +1,1 @@
+"""Spans between special tokens are encoded in one call."""

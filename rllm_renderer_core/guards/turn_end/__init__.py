@@ -1,0 +1,1 @@
+"""A bridge isn't begun inside reasoning or inside a tool call."""

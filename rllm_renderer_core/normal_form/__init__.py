@@ -1,0 +1,1 @@
+"""Messages, tools, ids and answers in one normal form, whoever they come from."""

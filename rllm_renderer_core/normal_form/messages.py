@@ -1,0 +1,276 @@
+"""Messages and tools in one normal form, made once, before any backend sees them.
+
+The normal form of a message is a new dict without ``None`` values, with
+
+- ``role``: a non-empty string; ``content``: a string always, unless the message carries media, then a list of parts;
+  text parts of a list are joined with nothing between them; absent, ``None``, ``""`` and ``[]`` are ``""``;
+- ``reasoning_content`` where the message has it (also taken from ``reasoning`` and from thinking parts);
+- ``tool_calls``: ``{"id", "type": "function", "function": {"name", "arguments"}}`` (``id`` left out where there is none),
+  ``arguments`` JSON text: text that was given stays byte for byte, a mapping becomes JSON with keys in their order;
+- ``tool_call_id``, ``name`` and any further keys as they came.
+
+The normal form of a tool is OpenAI's wrapper ``{"type": "function", "function": {...}}``: what serving passes to a template.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import MessageError, RendererError, ToolError, UnsupportedContentError
+from ..types import ToolSpec
+from .tool_schemas import without_nulls
+
+MEDIA_TYPES = frozenset({"image", "image_url", "video", "video_url", "audio", "input_audio", "audio_url", "file"})
+
+
+def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
+    """New messages in normal form; the input is never changed.
+
+    Raises:
+        MessageError: With the index of the message that can't be used, and why.
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
+    return _each(messages, _message, MessageError)
+
+
+def normalize_tools(
+    tools: Iterable[Any] | None, unusable: Callable[[RendererError], None] | None = None
+) -> list[dict[str, Any]] | None:
+    """OpenAI wrappers from wrappers, bare function dicts or ``ToolSpec``; no key is dropped, added or moved.
+
+    But properties that are null: a columnar file adds them, and they are no schemas (``without_nulls``).
+
+    Args:
+        tools: Declarations.
+        unusable: Called with the error of each that can't be used, which is left out, instead of raising it.
+
+    Returns:
+        ``None`` for ``None`` and for an empty list: a template treats both alike.
+
+    Raises:
+        ToolError: With the index of the tool that can't be used, and why.
+    """
+    if tools is None:
+        return None
+    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
+        raise ToolError(f"tools must be a list of declarations, not {type(tools).__name__}")
+    return _each(tools, _tool, ToolError, unusable) or None
+
+
+def _each(
+    values: Iterable[Any],
+    normal: Callable[[int, Any], dict[str, Any]],
+    kind: type[MessageError] | type[ToolError],
+    unusable: Callable[[RendererError], None] | None = None,
+) -> list[dict[str, Any]]:
+    """The normal forms. What the caller's objects raise while they are read is an error of that kind."""
+    what = "message" if kind is MessageError else "tool"
+    try:
+        values = list(values)
+    except Exception as error:
+        raise kind(f"{what}s can't be read: {type(error).__name__}: {error}", fix="pass a list") from error
+    out: list[dict[str, Any]] = []
+    for index, value in enumerate(values):
+        fault: RendererError
+        try:
+            out.append(normal(index, value))
+            continue
+        except RendererError as error:
+            fault = error
+        except Exception as error:
+            fault = kind(f"{what} {index} can't be read: {type(error).__name__}: {error}", fix="pass a dict", index=index)
+            fault.__cause__ = error
+        if unusable is None:
+            raise fault
+        unusable(fault)
+    return out
+
+
+def has_media(message: Mapping[str, Any]) -> bool:
+    """Whether a normalised message carries parts that aren't text."""
+    return not isinstance(message["content"], str)
+
+
+def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
+    """Raises ``UnsupportedContentError`` for the first message with media: for renderers of text."""
+    for index, message in enumerate(messages):
+        if has_media(message):
+            kinds = sorted({part["type"] for part in message["content"]} - {"text"})
+            raise UnsupportedContentError(
+                f"message {index} ({message['role']}) has {', '.join(kinds)} content, and {renderer} renders text alone",
+                fix="use a renderer of a vision model, with image_processor=, or remove the part",
+                index=index,
+            )
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any] | None:
+    """A mapping, from a mapping or an object such as the OpenAI client's (pydantic, or plain attributes)."""
+    if isinstance(value, Mapping):
+        return value
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        dumped = dump()
+        return dumped if isinstance(dumped, Mapping) else None
+    return None
+
+
+def _message(index: int, message: Any) -> dict[str, Any]:
+    if type(message) is dict and len(message) == 2:  # most messages, of which nothing but this has to be looked at
+        role, content = message.get("role"), message.get("content")
+        if type(role) is str and role and role.isascii() and type(content) is str and content.isascii():
+            return {"role": role, "content": content}
+    source = _as_mapping(message)
+    if source is None:
+        raise MessageError(f"message {index} must be a mapping, not {type(message).__name__}", index=index)
+    role = source.get("role")
+    if not isinstance(role, str) or not role:
+        raise MessageError(f"message {index} has no role", fix='give it one, such as "user"', index=index)
+    _refuse_surrogates(role, index, f"message {index}: its role")
+    content, thinking = _content(index, role, source.get("content"))
+    out: dict[str, Any] = {"role": role, "content": content}
+    reasoning, other = source.get("reasoning_content"), source.get("reasoning")
+    if reasoning is None or (reasoning == "" and other):
+        reasoning = other
+    if reasoning is not None and not isinstance(reasoning, str):
+        raise MessageError(f"message {index} ({role}): reasoning_content must be text", index=index)
+    _refuse_surrogates(reasoning, index, f"message {index} ({role}): reasoning_content")
+    if thinking is not None:
+        if reasoning:
+            raise MessageError(f"message {index} ({role}) has both reasoning_content and thinking parts", index=index)
+        reasoning = thinking
+    if reasoning is not None:
+        out["reasoning_content"] = reasoning
+    calls = source.get("tool_calls")
+    if calls:
+        if role != "assistant":
+            raise MessageError(f"message {index} ({role}) has tool_calls; only an assistant message may", index=index)
+        if isinstance(calls, (str, Mapping)) or not isinstance(calls, Iterable):
+            raise MessageError(f"message {index} ({role}): tool_calls must be a list", index=index)
+        out["tool_calls"] = [_call(index, at, call) for at, call in enumerate(calls)]
+    skip = ("role", "content", "reasoning_content", "reasoning", "tool_calls")
+    out.update({key: value for key, value in source.items() if key not in skip and value is not None})
+    return out
+
+
+def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, Any]], str | None]:
+    """``content`` in normal form, and the text of thinking parts, which go to ``reasoning_content``."""
+    if content is None:
+        return "", None
+    if isinstance(content, str):
+        _refuse_surrogates(content, index, f"message {index} ({role})")
+        return content, None
+    if isinstance(content, (bytes, Mapping)) or not isinstance(content, Iterable):
+        raise MessageError(
+            f"message {index} ({role}): content must be text or a list of parts, not {type(content).__name__}", index=index
+        )
+    parts: list[dict[str, Any]] = []
+    thinking: str | None = None
+    for part in content:
+        if isinstance(part, str):
+            part = {"type": "text", "text": part}
+        part = _as_mapping(part)
+        kind = part.get("type") if part is not None else None
+        if part is not None and kind == "text" and isinstance(part.get("text"), str):
+            parts.append({"type": "text", "text": part["text"]})
+        elif part is not None and kind == "thinking" and isinstance(part.get("thinking"), str) and role == "assistant":
+            thinking = (thinking or "") + part["thinking"]
+        elif part is not None and kind in MEDIA_TYPES:
+            parts.append(dict(part))
+        else:
+            raise UnsupportedContentError(
+                f"message {index} ({role}) has a content part of type {kind!r} that isn't known",
+                fix=f"use text or one of {', '.join(sorted(MEDIA_TYPES))}",
+                index=index,
+            )
+    for part in parts:
+        _refuse_surrogates(part.get("text"), index, f"message {index} ({role})")
+    _refuse_surrogates(thinking, index, f"message {index} ({role})")
+    if any(part["type"] != "text" for part in parts):
+        return parts, thinking
+    return "".join(part["text"] for part in parts), thinking
+
+
+def _refuse_surrogates(text: Any, index: int, where: str) -> None:
+    """Raises ``MessageError`` for half a surrogate pair, which is no text and which no tokenizer encodes."""
+    if not isinstance(text, str) or text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageError(
+            f"{where} has half a surrogate pair, {text[error.start]!r} at position {error.start}, which isn't text",
+            fix="join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
+            index=index,
+        ) from None
+
+
+def _call(index: int, at: int, call: Any) -> dict[str, Any]:
+    source = _as_mapping(call)
+    if source is not None:
+        inner, call_id = source.get("function"), source.get("id")
+    else:
+        inner, call_id = getattr(call, "function", None), getattr(call, "id", None)
+    if inner is None:
+        inner = call if source is None else source
+    function = _as_mapping(inner)
+    if function is not None:
+        name, arguments = function.get("name"), function.get("arguments")
+    else:
+        name, arguments = getattr(inner, "name", None), getattr(inner, "arguments", None)
+    where = f"message {index}, tool call {at}"
+    if not isinstance(name, str) or not name:
+        raise MessageError(f"{where} has no function name", index=index)
+    if arguments is None or arguments == "":
+        text = "{}"
+    elif isinstance(arguments, str):
+        text = arguments
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise MessageError(
+                f"{where} ({name}): arguments aren't JSON: {error}", fix="pass valid JSON text or a mapping", index=index
+            ) from None
+        if not isinstance(value, dict):
+            raise MessageError(f"{where} ({name}): arguments must be a JSON object, not {type(value).__name__}", index=index)
+    elif isinstance(arguments, Mapping):
+        try:
+            text = json.dumps(arguments, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise MessageError(f"{where} ({name}): arguments can't be written as JSON: {error}", index=index) from None
+    else:
+        raise MessageError(f"{where} ({name}): arguments must be JSON text or a mapping", index=index)
+    _refuse_surrogates(name, index, where)
+    _refuse_surrogates(text, index, where)
+    out: dict[str, Any] = {} if call_id is None else {"id": str(call_id)}
+    out["type"] = "function"
+    out["function"] = {"name": name, "arguments": text}
+    return out
+
+
+def _tool(index: int, tool: Any) -> dict[str, Any]:
+    if isinstance(tool, ToolSpec):
+        tool = tool.to_dict()
+    source = _as_mapping(tool)
+    if source is None:
+        raise ToolError(f"tool {index} must be a mapping or a ToolSpec, not {type(tool).__name__}", index=index)
+    function = source.get("function") if "function" in source else source
+    function = _as_mapping(function)
+    if function is None:
+        raise ToolError(f"tool {index}: function must be a mapping", index=index)
+    if source.get("type", "function") != "function":
+        raise ToolError(f"tool {index} is of type {source['type']!r}; only functions can be declared", index=index)
+    name = function.get("name")
+    if not isinstance(name, str) or not name:
+        raise ToolError(f"tool {index} has no function name", index=index)
+    parameters = function.get("parameters")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ToolError(f"tool {index} ({name}): parameters must be a JSON schema object", index=index)
+    bare = function is source
+    if parameters is not None and (schema := without_nulls(parameters)) is not parameters:
+        function = {**function, "parameters": schema}
+    if bare:
+        return {"type": "function", "function": {key: value for key, value in function.items() if key != "type"}}
+    return {"type": "function", **source, "function": dict(function)}

@@ -1,0 +1,237 @@
+"""The tokenizer that was passed in: what the core reads from it, its lock and memory, and what it can't do."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import threading
+import weakref
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import TokenizerError
+
+# Pairs of markers around reasoning, where each is one token of the vocabulary. Harmony has none: its channels are messages.
+REASONING_MARKERS = (
+    ("<think>", "</think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel>", "<channel|>"),
+)
+
+
+def control_ids(tokenizer: Any) -> frozenset[int]:
+    """Ids of the tokens that were added to the vocabulary: role tags, stops, markers; ordinary text doesn't become them."""
+    return frozenset(added_tokens(tokenizer).values())
+
+
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """Those of the added tokens that the tokenizer calls special; all of them where it doesn't tell."""
+    decoder = getattr(tokenizer, "added_tokens_decoder", None)
+    if not isinstance(decoder, dict):
+        return control_ids(tokenizer)
+    return frozenset(index for index, token in decoder.items() if getattr(token, "special", True))
+
+
+def added_tokens(tokenizer: Any) -> dict[str, int]:
+    """Text and id of each added token; empty where the tokenizer doesn't tell."""
+    found: dict[str, int] = {}
+    get_added_vocab = getattr(tokenizer, "get_added_vocab", None)
+    if callable(get_added_vocab):
+        found.update(get_added_vocab())
+    decoder = getattr(tokenizer, "added_tokens_decoder", None)
+    if isinstance(decoder, dict):
+        found.update({str(token): index for index, token in decoder.items()})
+    return found
+
+
+PADDING = 4096
+"""Models sample ids behind their tokenizer's, as their output layer is padded: gpt-oss by 1,069, most by less than 512."""
+
+
+def id_limit(tokenizer: Any) -> int | None:
+    """The number that all ids of the model are below, or ``None`` where the tokenizer doesn't tell its size.
+
+    The size without added tokens is asked first: for the whole one, ``len``, transformers builds the whole vocabulary anew.
+    """
+    size = getattr(tokenizer, "vocab_size", None)
+    if not isinstance(size, int):
+        try:
+            size = len(tokenizer)
+        except Exception:  # TypeError, or whatever a stand-in raises
+            return None
+    return max([size, *(token + 1 for token in added_tokens(tokenizer).values())]) + PADDING
+
+
+def reasoning_ids(tokenizer: Any) -> tuple[int, int] | tuple[()]:
+    """Ids that open and close reasoning, or ``()`` where the vocabulary has no such pair of single tokens."""
+    added = added_tokens(tokenizer)
+    for opening, closing in REASONING_MARKERS:
+        if opening in added and closing in added:
+            return added[opening], added[closing]
+    return ()
+
+
+def eos_ids(tokenizer: Any) -> list[int]:
+    """The tokenizer's end-of-sequence id, with those of a ``generation_config.json`` in the tokenizer's own local folder."""
+    found: list[int] = []
+    eos = getattr(tokenizer, "eos_token_id", None)
+    if isinstance(eos, int):
+        found.append(eos)
+    path = os.path.join(str(getattr(tokenizer, "name_or_path", "") or ""), "generation_config.json")
+    if os.path.isfile(path):
+        try:
+            with open(path, encoding="utf-8") as file:
+                listed = json.load(file).get("eos_token_id")
+        except (OSError, ValueError, AttributeError) as error:
+            raise TokenizerError(f"{path} can't be read: {error}", fix="repair it, or delete it") from error
+        found.extend(each for each in (listed if isinstance(listed, list) else [listed]) if isinstance(each, int))
+    return list(dict.fromkeys(found))
+
+
+def chat_templates(tokenizer: Any) -> dict[str, str]:
+    """The sources of the tokenizer's chat templates by name: one alone is ``default``."""
+    found = getattr(tokenizer, "chat_template", None)
+    if isinstance(found, str):
+        found = {"default": found}
+    elif isinstance(found, (list, tuple)):  # as a tokenizer_config.json has them
+        found = {each.get("name"): each.get("template") for each in found if isinstance(each, dict)}
+    if not isinstance(found, dict):
+        return {}
+    return {name: source for name, source in found.items() if isinstance(source, str) and source}
+
+
+def chat_template(tokenizer: Any) -> str | None:
+    """The source of the chat template that serving takes without tools, or with them where there is none without; else
+    ``None``."""
+    found = chat_templates(tokenizer)
+    return found.get("default") or found.get("tool_use")
+
+
+_loading: dict[str, Future[Any]] = {}
+_loading_lock = threading.Lock()
+
+
+def load_tokenizer(model: str) -> Any:
+    """A tokenizer by name or path, with transformers. Calls at the same time share one load and its tokenizer.
+
+    Raises:
+        TokenizerError: transformers isn't installed, or can't load it; ``__cause__`` tells.
+    """
+    with _loading_lock:
+        running = _loading.get(model)
+        mine = Future[Any]() if running is None else running
+        _loading[model] = mine
+    if running is not None:
+        return running.result()
+    try:
+        mine.set_result(_load_tokenizer(model))
+    except BaseException as error:
+        mine.set_exception(error)
+    finally:
+        with _loading_lock:
+            del _loading[model]
+    return mine.result()
+
+
+def _load_tokenizer(model: str) -> Any:
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise TokenizerError(
+            f"no tokenizer was passed for {model!r}, and transformers, which would load it, isn't installed",
+            fix="pass tokenizer=, or pip install transformers",
+        ) from error
+    try:
+        return AutoTokenizer.from_pretrained(model)
+    except Exception as error:
+        raise TokenizerError(
+            f"transformers can't load the tokenizer of {model!r}: {type(error).__name__}: {error}", fix="pass tokenizer="
+        ) from error
+
+
+_locks: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
+_memories: weakref.WeakKeyDictionary[Any, dict[str, dict[Any, Any]]] = weakref.WeakKeyDictionary()
+_guard = threading.Lock()
+
+
+def lock_of(tokenizer: Any) -> Any:
+    """One lock a tokenizer: fast tokenizers raise "already borrowed" when two threads set their padding or truncation."""
+    with _guard:
+        try:
+            return _locks.setdefault(tokenizer, threading.RLock())
+        except TypeError:  # neither hashable nor weakly referable: then a renderer's own lock has to do
+            return threading.RLock()
+
+
+def memory_of(tokenizer: Any, what: str) -> dict[Any, Any]:
+    """A dict for what is learned of a tokenizer: the same one each time, or a new one where it can't be referred to weakly.
+
+    Nothing in it may refer to the tokenizer, which it would keep alive for ever.
+    """
+    with _guard:
+        try:
+            return _memories.setdefault(tokenizer, {}).setdefault(what, {})
+        except TypeError:  # neither hashable nor weakly referable
+            return {}
+
+
+def lacking(tokenizer: Any, error: BaseException, renderer: str) -> TokenizerError | None:
+    """The error to raise where ``error`` came of something that the tokenizer doesn't have; else ``None``.
+
+    Args:
+        tokenizer: The one that was passed in.
+        error: What the backend raised, or what caused it.
+        renderer: ``backend:renderer``.
+    """
+    kind = type(tokenizer).__name__
+    what = None
+    if isinstance(error, AttributeError) and error.name and type(error.obj).__name__ == kind:
+        what = f"has no {error.name}"
+    elif isinstance(error, TypeError) and f"{kind!r} has no len()" in str(error):
+        what = "has no __len__"
+    elif isinstance(error, NotImplementedError) and getattr(tokenizer, "is_fast", True) is False:
+        what = f"is python-only, and this needs a fast one: {str(error) or type(error).__name__}"
+    if what is None:
+        return None
+    return TokenizerError(
+        f"{renderer} can't work with this tokenizer: {kind} {what}",
+        fix="pass the model's tokenizer as AutoTokenizer.from_pretrained returns it, a fast one (use_fast=True)",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A tokenizer on its way to another process, where it unpickles as itself, or as an error that names its class."""
+
+    tokenizer: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind = type(self.tokenizer)
+        with lock_of(self.tokenizer):  # another thread may be rendering with it
+            return _unpacked, (f"{kind.__module__}.{kind.__qualname__}", pickle.dumps(self.tokenizer))
+
+
+def packed(tokenizer: Any) -> Any:
+    """The tokenizer as it is pickled.
+
+    One whose class can't be imported by its name stays as it is: only what pickles it (cloudpickle) knows how it gets there.
+    """
+    kind = type(tokenizer)
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return tokenizer if tokenizer is None or found is not kind or kind.__module__ == "__main__" else Packed(tokenizer)
+
+
+def _unpacked(name: str, data: bytes) -> Any:
+    try:
+        return pickle.loads(data)
+    except (ImportError, AttributeError) as error:
+        raise TokenizerError(
+            f"the renderer's tokenizer, a {name}, can't be unpickled in this process: {type(error).__name__}: {error}",
+            fix=f"make {name.rpartition('.')[0]} importable here (same packages, same PYTHONPATH), or resolve in this process",
+        ) from error

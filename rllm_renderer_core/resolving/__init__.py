@@ -1,0 +1,1 @@
+"""From a model's name to its renderer: request, selection, creation, check."""

@@ -1,1 +1,0 @@
-"""From conversations to what a trainer takes."""
