@@ -38,9 +38,9 @@ test-oldest: $(OLDEST)/.done
 	$(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(wildcard tests/tinker tests/fireworks)
 
 corpus: $(TEST)/.done
-	PUBLIC_TEMPLATES=all $(TEST)/bin/python -m pytest -s tests/corpus
+	PUBLIC_TEMPLATES=all $(TEST)/bin/python -m pytest -s $(wildcard tests/template/test_corpus_*.py)
 
-NEWEST_TESTS = $(wildcard tests/core tests/learned)
+NEWEST_TESTS = $(wildcard tests/core tests/template)
 test-newest: $(NEWEST)/.done
 	$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(NEWEST_TESTS)
 
