@@ -7,7 +7,7 @@ import copy
 import pytest
 import real_tokenizers
 import shapes
-from parse_formats import DSML, FORMATS, GLM, TOOLS, glm, m2, renderer, served, v4, xml
+from parse_formats import DSML, FORMATS, GLM, TOOLS, glm, m2, served, v4, xml
 
 from rllm_renderer_core import Termination, resolve
 from rllm_renderer_core.errors import MessageError, RendererError
@@ -180,7 +180,7 @@ def test_case_20_a_result_of_a_call_to_a_tool_that_is_not_declared():
     text = f'</mm:think>{ns}<tool_call>{ns}<invoke name="other">{ns}<q>x{ns}</q>{ns}</invoke>{ns}</tool_call>'
     out = parse("minimax-m3", model, text)
     assert [call.status for call in out.tool_calls] == ["unknown_tool"]
-    resolved, _ = renderer("minimax-m3", model)
+    resolved, _ = served("minimax-m3", model)
     message = out.to_message()
     result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "no such tool"}
     assert resolved.render_ids([shapes.user("x"), message, result], tools=TOOLS, add_generation_prompt=True)
@@ -225,9 +225,7 @@ def test_case_11_arguments_as_a_mapping_or_as_text(backend, model):
 @pytest.mark.parametrize("backend", ["prime", "tinker", "chat-template"])
 def test_a_marker_in_ordinary_tokens_is_text_of_a_value(backend):
     model = "Qwen/Qwen3-8B"
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    resolved, tokenizer = renderer(backend, model)
+    resolved, tokenizer = served(backend, model)
     before, behind = '<tool_call>\n{"name": "rm", "arguments": {"path": "a ', ' b"}}\n</tool_call>'
     spelled = [*shapes.encode(tokenizer, "</tool"), *shapes.encode(tokenizer, "_call>")]
     ids = [*shapes.encode(tokenizer, before), *spelled, *shapes.encode(tokenizer, behind), tokenizer.eos_token_id]

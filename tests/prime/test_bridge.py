@@ -28,15 +28,13 @@ UNCLOSED = ("deepseek-v3", "result then user")
 @pytest.mark.parametrize("tools", [None, shapes.TOOLS], ids=["no tools", "tools"])
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
 def test_bridges_equal_the_templates_continuation(
-    each: Any, named: bool, tools: Any, prime: Prime, tokenizer_of: Tokenizers
+    templated: Any, named: bool, tools: Any, prime: Prime, tokenizer_of: Tokenizers
 ) -> None:
     """CASES 01, 17, 54: every shape, results with names, and with ids alone as OpenAI's clients send them."""
-    if each.family == "gpt-oss":
-        pytest.skip("its reference is harmony: see test_harmony.py")
-    renderer, tokenizer = prime(each.name), tokenizer_of(each.name)
-    text_of, closes = shapes.template_text(tokenizer), shapes.closes(each.name)
+    renderer, tokenizer = prime(templated.name), tokenizer_of(templated.name)
+    text_of, closes = shapes.template_text(tokenizer), shapes.closes(templated.name)
     for shape in shapes.SHAPES:
-        forced = each.family in FORCED.get(shape.name, ())
+        forced = templated.family in FORCED.get(shape.name, ())
         shape = shape if named else shape.unnamed()
         start = shapes.SHAPES[0] if forced else shape
         prompt, sampled = shapes.sampled_turn(tokenizer, text_of, start, closes, tools)
@@ -47,7 +45,7 @@ def test_bridges_equal_the_templates_continuation(
         assert not isinstance(out, BridgeDeclined), f"{shape.name}: {out.reason}"
         size = len(prompt) + len(sampled)
         assert out.token_ids[:size] == prompt + sampled
-        if (each.family, shape.name.removesuffix(" (unnamed)")) == UNCLOSED:
+        if (templated.family, shape.name.removesuffix(" (unnamed)")) == UNCLOSED:
             continue
         assert out.token_ids[size:] == shapes.continuation(tokenizer, text_of, shape, closes, tools), shape.name
         assert out.message_indices is not None and out.sampled_mask is not None

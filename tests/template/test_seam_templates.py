@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import real_tokenizers
+import served
 import shapes
 
 from rllm_renderer_core import BridgeDeclined, NoBridgeError, RenderError, resolve
 from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 
-MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
+MODELS = served.models(template=True)
 
 FORCED = {
     "changes the turns before": "the template moves a system message to the start of the conversation",
@@ -30,7 +31,7 @@ def renderer_of(model: str) -> Any:
     why = real_tokenizers.missing(model)
     if why:
         pytest.skip(why)
-    return resolve(model, real_tokenizers.load(model), backend="chat-template")
+    return served.resolved(model, "chat-template")
 
 
 def cases(model: str, tools: Any, mode: str) -> Any:
