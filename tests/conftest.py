@@ -93,11 +93,10 @@ def ids_alone(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.parent.name not in ("prime", "tinker", "fireworks", "minimax_m3"):
         yield
         return
-    from rllm_renderer_core.plugin import in_probe
+    from rllm_renderer_core.plugin import rendering_probes
 
-    token = in_probe.set(True)
-    yield
-    in_probe.reset(token)
+    with rendering_probes():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from rllm_renderer_core.errors import RendererError, TokenizerError
 from rllm_renderer_core.normal_form.tokenizer import added_tokens, chat_template, memory_of
-from rllm_renderer_core.plugin import Coverage, Match, Query, in_probe
+from rllm_renderer_core.plugin import Coverage, Match, Query, rendering_probes
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
@@ -53,11 +53,8 @@ class Budget:
     def spent(self) -> Iterator[None]:
         """Around the rendering of probes: counts its seconds."""
         start = clock()
-        token = in_probe.set(True)
-        try:
+        with rendering_probes():
             yield
-        finally:
-            in_probe.reset(token)
             self.left -= clock() - start
 
 

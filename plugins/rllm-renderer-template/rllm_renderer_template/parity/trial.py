@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.normal_form.returned import checked_parsed
 from rllm_renderer_core.normal_form.tokenizer import lock_of
-from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.plugin import rendering_probes
+from rllm_renderer_core.renderer.parsing import checked_parsed
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from .probes import FOUR, LIDS
@@ -14,11 +14,8 @@ from .probes import FOUR, LIDS
 
 def faults_of(renderer: ResolvedRenderer) -> list[str]:
     """What is wrong with it, a line each, with the backend and the method. A refusal of tools or a decline is no fault."""
-    token = in_probe.set(True)
-    try:
+    with rendering_probes():
         return [f"{renderer.backend}:{renderer.name}: {each}" for each in _faults(renderer)]
-    finally:
-        in_probe.reset(token)
 
 
 def _faults(renderer: ResolvedRenderer) -> list[str]:
