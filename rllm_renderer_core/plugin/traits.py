@@ -22,7 +22,7 @@ class RendererTraits:
     Attributes:
         stop_strings: Stops that aren't one id, for engines that stop at text: ``["\\n\\nUser:"]``.
         lazy_stops: Its stop ids cost renders, and are asked for when they are needed instead of at ``resolve``.
-        takes_views: The previous prompt of a bridge may be a read-only sequence in place of a list, so that a long history isn't
+        takes_views: The previous prompt of a bridge may be a read-only sequence in place of a list, so that no long history is
             copied.
         supports_media: Image parts are carried.
         fills_result_names: Tool results without ``name`` get the name of their call. False for formats that show a name
