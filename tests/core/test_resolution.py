@@ -64,7 +64,7 @@ def test_what_is_for_people_does_not_count(field):
         ({"core": "9"}, "core: 0.1.0 here, 9 there"),
     ],
 )
-def test_differences_compare_unequal_and_are_named_row_05(changes, line):
+def test_differences_compare_unequal_and_are_named(changes, line):
     other = changed(**changes)
     assert other != MINE
     assert MINE.differences(other) == [line]
