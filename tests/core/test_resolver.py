@@ -323,9 +323,11 @@ def test_a_forced_renderer_whose_backend_is_unavailable_says_why(install):
         select_backend(MODEL, renderer="elsewhere")
 
 
-FROM_THE_REPOSITORY = (
-    "pip install 'rllm-renderer-prime @ git+https://github.com/rllm-org/rllm-renderer#subdirectory=plugins/rllm-renderer-prime'"
+FROM_THE_REPOSITORY = "pip install " + " ".join(
+    f"'{name} @ git+https://github.com/rllm-org/rllm-renderer#subdirectory=plugins/{name}'"
+    for name in ("rllm-renderer-template", "rllm-renderer-prime")
 )
+"""The command installs what a plugin needs of this repository too, as no package index has it."""
 
 
 def test_the_fallback_hints_at_published_plugins(monkeypatch):
