@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pluggy
 
@@ -47,6 +47,7 @@ class Detected:
     reason: str
 
 
+@runtime_checkable
 class Judgement(Protocol):
     """What the tokenizer's chat template says of one resolved renderer. Each method compares when it is called."""
 

@@ -22,7 +22,6 @@ from ..normal_form.returned import checked_ids, checked_tokens
 from ..normal_form.tokenizer import id_limit, lacking, lock_of, packed
 from ..plugin import Backend, Coverage, Query, in_probe
 from ..plugin.discovery import load_backends, warn_once
-from ..plugin.distributions import TEMPLATE_DISTRIBUTION, install_command
 from ..probing.text import without_cleanup
 from ..types import Message, ParsedResponse, RenderedTokens, Renderer
 from .bridge_methods import BridgeMethods
@@ -102,11 +101,12 @@ class ResolvedRenderer(BridgeMethods):
 
     def proof(self) -> Resolution:
         """The resolution with a digest of what this renderer writes: a pin that other sources fulfil if they write the same."""
-        judgement = load_backends().first_result("rllm_renderer_judge", renderer=self, query=self.query, backends=())
-        if judgement is None:
-            fix = install_command(TEMPLATE_DISTRIBUTION)
-            raise PinMismatchError("what a renderer writes is proven on probe conversations, which aren't installed", fix=fix)
-        return replace(self.resolution, written=judgement.written())
+        installed, given = load_backends(), {"renderer": self, "query": self.query, "backends": ()}
+        written = installed.first_answer("rllm_renderer_judge", lambda judgement: judgement.written(), **given)
+        if written is None:
+            why = "what a renderer writes is proven on the probe conversations of a plugin that can't be used here"
+            raise PinMismatchError(why, fix=installed.template_fix())
+        return replace(self.resolution, written=written)
 
     def with_marker_text(self, marker_text: str) -> ResolvedRenderer:
         """The same renderer with another choice of ``marker_text``.

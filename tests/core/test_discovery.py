@@ -300,6 +300,18 @@ def test_an_entry_point_listed_twice_is_one_plugin(install):
     assert states(check=True) == {"a": "loaded"}
 
 
+def test_one_name_with_two_values_is_said_and_not_loaded(install):
+    info = install("rllm-renderer-a", source=plugin("a"), modules={"mod_b": "raise AssertionError"})
+    install("rllm-renderer-good", source=plugin("good"))
+    text = (info / "entry_points.txt").read_text()
+    value = text.splitlines()[1].partition(" = ")[2]
+    (info / "entry_points.txt").write_text(text + "a = mod_b\n")
+    names, warned = backends()
+    assert names == ["good"] and states(check=True) == {"a": "broken", "good": "loaded"}
+    assert f"its entry_points.txt has {value!r} and 'mod_b' under this one name" in error_of("a") and len(warned) == 1
+    assert value not in sys.modules and "mod_b" not in sys.modules
+
+
 def test_the_same_name_from_two_distributions_is_an_error_that_names_both(install):
     install("rllm-renderer-one", "1.1", plugin("x"), plugin="twin")
     install("rllm-renderer-two", "2.2", plugin("y"), plugin="twin")
