@@ -14,7 +14,6 @@ T = TypeVar("T")
 FIELDS: dict[type, dict[str, type]] = {
     Coverage: {"renderer": str, "match": Match, "has_bridge": bool, "reason": str},
     Unavailable: {"reason": str, "fix": str},
-    Detected: {"reason": str},
 }
 """Types of the fields that are compared, sorted and shown: what is wrong there would fail for every plugin."""
 
@@ -54,7 +53,7 @@ def parsing(registered: Registered, query: Query, coverage: Coverage) -> str:
 def deviations(registered: Registered, coverage: Coverage) -> dict[str, str]:
     """Where a backend's renderer differs from the template on purpose: names or tags of probes, and why; errors as ``ask``."""
     answer = registered.backend.deviations
-    return _asked(registered, "deviations", lambda: dict(_texts(pair) for pair in answer(coverage).items()))
+    return _asked(registered, "deviations", lambda: dict(_texts(pair) for pair in dict(answer(coverage)).items()))
 
 
 def backends_of(hooks: Any) -> list[Backend]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import DuplicatePluginError, IncompatiblePluginError, RendererError, RendererWarning
+from ..errors import IncompatiblePluginError, RendererError, RendererWarning
 from .answers import HOOKS, backends_of, checked
 from .backend import Backend
 from .distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, TEMPLATE_DISTRIBUTION, install_command
@@ -27,13 +27,10 @@ class Installed(NamedTuple):
     Attributes:
         registered: All usable backends.
         plugins: All plugins with their states.
-        duplicated: Backends of plugins whose name, or the backend's, another distribution takes too, each with the error that
-            says so. They serve nothing, and stop only what they compete for.
     """
 
     registered: list[Registered]
     plugins: list[Plugin]
-    duplicated: list[tuple[Registered, DuplicatePluginError]]
 
     def first_answer(self, hook: str, use: Callable[[Any], T], **given: Any) -> T | None:
         """What is made of the first answer that isn't ``None`` of a hook; ``None`` where no plugin has one.
@@ -100,20 +97,14 @@ def load_backends() -> Installed:
         PluginError: Under ``RLLM_RENDERER_STRICT=1``, the first plugin that can't be used.
     """
     found = _load_all()
-    registered: list[Registered] = []
-    duplicated: list[tuple[Registered, DuplicatePluginError]] = []
     for plugin in found:
-        source = (plugin.name, plugin.distribution, plugin.version)
-        backends = [Registered(backend, *source, order) for order, backend in enumerate(plugin.backends)]
-        if plugin.error is None:
-            registered += backends
-        elif plugin.state != "disabled" and strict():
+        if plugin.error is None or plugin.state == "disabled":
+            continue
+        if strict():
             raise plugin.error
-        elif isinstance(plugin.error, DuplicatePluginError):  # said when it is known what they compete for
-            duplicated += [(backend, plugin.error) for backend in backends]
-        elif plugin.state != "disabled":
-            warn_once(str(plugin.error), key=source)
-    return Installed(registered, found, duplicated)
+        if plugin.state != "duplicate":  # those are said when it is known what they compete for
+            warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
+    return Installed([registered for plugin in found if plugin.error is None for registered in plugin.registered()], found)
 
 
 def warn_once(message: str, *, key: tuple[str, ...] | None = None) -> None:

@@ -46,6 +46,11 @@ class Detected:
     coverage: Coverage | None
     reason: str
 
+    def __post_init__(self) -> None:
+        fields = ((self.registered, Registered | None), (self.coverage, Coverage | None), (self.reason, str))
+        if not all(isinstance(value, kind) for value, kind in fields):
+            raise TypeError(f"Detected takes a Registered, a Coverage and a text, not {[value for value, _ in fields]!r}")
+
 
 @runtime_checkable
 class Judgement(Protocol):

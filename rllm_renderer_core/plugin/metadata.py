@@ -5,7 +5,6 @@ Nothing is cached: an install or a changed environment variable counts at the ne
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -61,6 +60,11 @@ class Plugin:
     def fail(self, state: str, why: str, fix: str | None = None, kind: type[PluginError] = PluginError) -> None:
         """Record why it can't be used."""
         self.state, self.error = state, plugin_error(self, f"plugin {self.name!r}", why, fix, kind)
+
+    def registered(self) -> list[Registered]:
+        """Its backends."""
+        source = (self.name, self.distribution, self.version)
+        return [Registered(backend, *source, order) for order, backend in enumerate(self.backends)]
 
     def info(self) -> PluginInfo:
         """What is told to users."""
@@ -172,25 +176,22 @@ def mark_duplicates(claims: Iterable[tuple[str, Plugin]], what: str) -> None:
 
 
 def _check_core_requirement(plugin: Plugin) -> None:
-    for requirement in _requirements(plugin):
-        if _canonical(requirement.name) != CORE_DISTRIBUTION or (requirement.marker and not requirement.marker.evaluate()):
-            continue
-        if not requirement.specifier.contains(__version__, prereleases=True):
-            fix = install_command(plugin.distribution, CORE_DISTRIBUTION, option="--upgrade")
-            why = f"needs {CORE_DISTRIBUTION}{requirement.specifier}, this is {__version__}"
-            plugin.fail("incompatible", why, fix, IncompatiblePluginError)
-
-
-def _requirements(plugin: Plugin) -> Iterator[Any]:
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        texts = (plugin.entry_point.dist.requires if plugin.entry_point and plugin.entry_point.dist else None) or ()
+        requirements = (plugin.entry_point.dist.requires if plugin.entry_point and plugin.entry_point.dist else None) or ()
     except Exception:  # no METADATA
         return
-    for text in texts:
-        with contextlib.suppress(InvalidRequirement):
-            yield Requirement(text)
+    for text in requirements:
+        try:
+            needed = Requirement(text)
+        except InvalidRequirement:
+            continue
+        counts = _canonical(needed.name) == CORE_DISTRIBUTION and (needed.marker is None or needed.marker.evaluate())
+        if counts and not needed.specifier.contains(__version__, prereleases=True):
+            fix = install_command(plugin.distribution, CORE_DISTRIBUTION, option="--upgrade")
+            why = f"needs {CORE_DISTRIBUTION}{needed.specifier}, this is {__version__}"
+            plugin.fail("incompatible", why, fix, IncompatiblePluginError)
 
 
 def installed_version(distribution: str) -> str | None:

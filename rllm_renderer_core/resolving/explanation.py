@@ -53,12 +53,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {
-            "model": self.model,
-            "winner": self.winner,
-            "reason": self.reason,
-            "verdicts": [asdict(v) for v in self.verdicts],
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         rows = [("", "backend", "priority", "verdict", "renderer", "bridge", "reason")]

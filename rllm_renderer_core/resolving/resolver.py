@@ -81,7 +81,7 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         faults: list[str] = []
         if selection.by_name and tokenizer is not None:
             renderer = _created(selection)
-            faults = _judge(renderer, selection, lambda judgement: judgement.faults()) or []
+            faults = _judge(renderer, selection, lambda judgement: [str(fault) for fault in judgement.faults()]) or []
             if request.parity == "prefer" and _comparable(selection):
                 better = _judge(renderer, selection, lambda judgement: _better(judgement, selection))
                 selection = better or selection

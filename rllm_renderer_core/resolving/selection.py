@@ -119,16 +119,18 @@ def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None,
 
 
 def _refuse_duplicates(request: Request, query: Query, installed: Installed, winner: Answered | None) -> None:
-    """Raise for a plugin whose name is taken twice if it competes for this model; else only warn."""
-    errors = dict(installed.duplicated)
-    for registered in request.addressed(errors) if errors else ():
-        try:
-            competes = winner is None or registered.backend.priority >= winner[0].backend.priority
-            covers = competes and isinstance(ask(registered, query), Coverage)
-        except PluginError:
+    """Raise for a plugin whose name, or a backend's, another takes too, if it competes for this model; else only warn."""
+    for plugin in installed.plugins:
+        if plugin.state != "duplicate" or plugin.error is None:
             continue
-        if covers:
-            raise errors[registered]
+        for registered in request.addressed(plugin.registered()):
+            try:
+                competes = winner is None or registered.backend.priority >= winner[0].backend.priority
+                covers = competes and isinstance(ask(registered, query), Coverage)
+            except PluginError:
+                continue
+            if covers:
+                raise plugin.error
     for plugin in installed.plugins:
         if plugin.state == "duplicate":
             warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))

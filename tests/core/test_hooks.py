@@ -1,4 +1,4 @@
-"""The hooks that ask about one tokenizer, ``rllm_renderer_detect`` and ``rllm_renderer_judge``: each plugin's is called alone."""
+"""The hooks that ask about one tokenizer, ``rllm_renderer_detect`` and ``rllm_renderer_judge``, and what goes without them."""
 
 from __future__ import annotations
 
@@ -87,6 +87,10 @@ FAILURES = {
     "raises": ("raise ValueError('oops')", "ValueError: oops"),
     "exits": ("raise SystemExit(3)", "SystemExit: 3"),
     "a text": ("return 'toy'", "it must return {} or None, not 'toy'"),
+    "nonsense": (
+        "from rllm_renderer_core.plugin import Detected; return Detected('toy', None, 'r')",
+        "Detected takes a Registered",
+    ),
     "a bool": ("return True", "it must return {} or None, not True"),
 }
 
@@ -136,7 +140,7 @@ def test_a_hook_that_fails_raises_under_strict(install, monkeypatch, hook, name)
     install("rllm-renderer-a", source=plugin("a"))
     install("rllm-renderer-bad", source=hooks(**{hook: body}))
     kind = "Detected" if hook == "detect" else "Judgement"
-    with pytest.raises(PluginError, match="plugin 'bad' of rllm-renderer-bad 1.0") as caught:
+    with pytest.raises(PluginError, match=r"plugin 'bad' of rllm-renderer-bad 1\.0") as caught:
         resolve("nobody/knows" if hook == "detect" else MODEL, Templated())
     assert said.format(kind) in str(caught.value) and caught.value.plugin == "bad"
 
@@ -289,7 +293,7 @@ def test_a_pin_of_another_core_holds_without_it_too(install):
     install("rllm-renderer-a", source=plugin("a"))
     pin = {**select_backend(MODEL).to_dict(), "core": "9.9"}
     assert select_backend(pin=pin).backend == "a"
-    with pytest.raises(PinMismatchError, match="rllm-renderer-a 1.0 here, rllm-renderer-a 0.9 there"):
+    with pytest.raises(PinMismatchError, match=r"rllm-renderer-a 1\.0 here, rllm-renderer-a 0\.9 there"):
         select_backend(pin={**pin, "plugin": "rllm-renderer-a 0.9"})
 
 
