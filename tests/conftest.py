@@ -125,7 +125,7 @@ def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with the chat template."""
+    """The chat template alone: the project's other plugins are hidden, and not hinted at either."""
     _hide_plugins(monkeypatch, kept=("chat-template",))
 
 

@@ -21,7 +21,6 @@ from ..normal_form.tokenizer import id_limit, lacking, lock_of, packed, without_
 from ..normal_form.tools import normalize_tools
 from ..plugin import Backend, Coverage, Query, RendererTraits, is_probe
 from ..plugin.discovery import load_backends, warn_once
-from ..plugin.distributions import TEMPLATE_DISTRIBUTION, install_command
 from ..types import Message, ParsedResponse, RenderedTokens, Renderer
 from .bridging import Bridging
 from .refused import locate
@@ -88,11 +87,12 @@ class ResolvedRenderer(Bridging):
 
     def proof(self) -> Resolution:
         """The resolution with a digest of what this renderer writes: a pin that other sources fulfil if they write the same."""
-        judgement = load_backends().first_result("rllm_renderer_judge", renderer=self, query=self.query, backends=())
-        if judgement is None:
-            fix = install_command(TEMPLATE_DISTRIBUTION)
-            raise PinMismatchError("what a renderer writes is proven on probe conversations, which aren't installed", fix=fix)
-        return replace(self.resolution, written=judgement.written())
+        installed, given = load_backends(), {"renderer": self, "query": self.query, "backends": ()}
+        written = installed.first_answer("rllm_renderer_judge", lambda judgement: judgement.written(), **given)
+        if written is None:
+            why = "what a renderer writes is proven on the probe conversations of a plugin that can't be used here"
+            raise PinMismatchError(why, fix=installed.template_fix())
+        return replace(self.resolution, written=written)
 
     def with_marker_text(self, marker_text: str) -> ResolvedRenderer:
         """The same renderer with another choice of ``marker_text``.

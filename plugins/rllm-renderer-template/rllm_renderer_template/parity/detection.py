@@ -16,7 +16,7 @@ from rllm_renderer_core.plugin import Coverage, Match, Query, Registered
 from rllm_renderer_core.plugin.answers import ask, candidates
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-from rllm_renderer_core.resolving.request import refused_option
+from rllm_renderer_core.resolving.refusals import refused_option
 
 from .bridges import BridgeResult, bridges_differ, compare_bridges
 from .comparison import Budget, parity, remembered, template_ids, template_renderer
@@ -208,7 +208,7 @@ def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tri
             why = "isn't covered by its own name" if answer is None else answer.reason
             return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=why)
         coverage = replace(answer, match=Match.PARITY)
-        option = refused_option(backend, query, coverage)
+        option = refused_option(backend, query)
         if option is not None:
             return Tried(registered, coverage, error=f"can't honour {option[0]}={option[1]!r}")
         # Named, as a pin would name it: what is checked is what the pin gives.
