@@ -30,15 +30,14 @@ class ChatTemplate:
         self._forms: dict[bool, CallForm] = {}
         self._parts: dict[bool, bool] = {}
 
-    def ids(self, messages: Sequence[Message], tools: Sequence[Any] | None, *, opener: bool) -> list[int]:
+    def ids(self, messages: Sequence[Message], tools: Sequence[Any] | None, generation_prompt: bool) -> list[int]:
         """Ids of a conversation.
 
         Raises:
             RenderError: The template can't show it: calls, text beside calls, or a conversation without tools.
             Exception: What the template raises.
         """
-        fitted = self._fitted(messages, tools)
-        return list(self._apply(fitted, tools, opener, tokenize=True))
+        return list(self._apply(self._fitted(messages, tools), tools, generation_prompt, tokenize=True))
 
     def call_form(self, tools: Sequence[Any] | None) -> CallForm:
         """How calls are handed over, where tools are declared or not."""
@@ -92,12 +91,12 @@ class ChatTemplate:
         day: Callable[[str], str] | None = self._variables.get(CLOCK)
         return None if day is None or takes_functions(self._tokenizer.apply_chat_template) else day
 
-    def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool, *, tokenize: bool) -> Any:
+    def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, prompt: bool, *, tokenize: bool) -> Any:
         variables = {key: value for key, value in self._variables.items() if key != CLOCK} if self._day else self._variables
         return self._tokenizer.apply_chat_template(
             [dict(message) for message in messages],
             tools=None if tools is None else list(tools),
-            add_generation_prompt=opener,
+            add_generation_prompt=prompt,
             tokenize=tokenize,
             **self._chosen(messages, tools),
             **({"return_dict": False} if tokenize else {}),

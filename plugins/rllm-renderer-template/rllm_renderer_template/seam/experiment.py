@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
 
+from ..reasons import reason_of
 from .probe_turns import ANSWERS, STAND_IN, ProbeTurn, altered
 
 Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
@@ -204,10 +205,9 @@ class Experiments:
             return list(self._render_upstream([dict(message) for message in messages], tools))
         except BridgeDeclined:
             raise
-        except RendererError as error:
-            raise Refused(f"the renderer refuses: {str(error).splitlines()[0]}") from error
         except Exception as error:
-            raise Refused(f"the renderer refuses the new messages: {type(error).__name__}: {error}") from error
+            what = "" if isinstance(error, RendererError) else " the new messages"
+            raise Refused(f"the renderer refuses{what}: {reason_of(error)}") from error
 
 
 class Refused(BridgeDeclined):
