@@ -134,7 +134,7 @@ def test_in_another_process_it_takes_the_renderer_that_it_is_given(rollout, tmp_
     script = f"""
 import pathlib, pickle, sys
 from toy import ToyRenderer
-from rllm_renderer_core import RolloutError
+from rllm_renderer_training import RolloutError
 from rllm_renderer_core.testing import wrap
 rollout = pickle.loads(pathlib.Path({str(tmp_path / "rollout")!r}).read_bytes())
 try:
