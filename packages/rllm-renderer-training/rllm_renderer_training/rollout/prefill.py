@@ -35,6 +35,8 @@ def prefilled(
         )
     if not before:
         raise RolloutError("a begun answer needs a message before it", fix="put the user's message in front of it")
+    if not callable(getattr(renderer.tokenizer, "decode", None)):
+        raise RolloutError(f"the tokenizer of {renderer!r} can't decode, so that no begun answer is found", fix=FIX)
     ids = renderer.render_ids(messages, tools=tools)
     start = common_prefix(ids, renderer.render_ids(before, tools=tools, add_generation_prompt=True))
     decode = decoder_of(renderer.tokenizer)
