@@ -11,8 +11,8 @@ import click
 from rllm_renderer_core.plugin.distributions import KNOWN_PLUGINS
 from rllm_renderer_core.version import __version__
 
-from ..app import BadInput
 from ..output import echo
+from ..wording import BadInput
 
 SOURCES = Path(__file__).parent / "new_plugin"
 FILES = {

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from rllm_renderer_core.plugin.distributions import install_command
 
-from ..app import BadInput
 from ..options import load_tokenizer, resolve_options, tokenizer_option
 from ..output import progress, show, show_json
+from ..wording import BadInput
 from .render import token_text, visible
 
 

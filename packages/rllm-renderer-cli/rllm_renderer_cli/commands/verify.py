@@ -8,10 +8,10 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..app import BadInput
 from ..conversations import read_conversations
 from ..options import load_tokenizer, resolve_options, tokenizer_option
 from ..output import progress, show, show_json, table
+from ..wording import BadInput
 
 MOST_SHOWN = 40
 """Conversations that are listed; of more, the first that aren't equal."""
