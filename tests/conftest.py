@@ -100,11 +100,10 @@ def ids_alone(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.parent.name not in ("prime", "tinker", "fireworks", "minimax_m3"):
         yield
         return
-    from rllm_renderer_core.plugin import in_probe
+    from rllm_renderer_core.plugin import rendering_probes
 
-    token = in_probe.set(True)
-    yield
-    in_probe.reset(token)
+    with rendering_probes():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +126,7 @@ def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with the chat template."""
+    """The chat template alone: the project's other plugins are hidden, and not hinted at either."""
     _hide_plugins(monkeypatch, kept=("chat-template",))
 
 

@@ -50,7 +50,7 @@ def tried(name: str) -> Iterator[Outcome]:
         return
     turns = list(public_turns.turns(tokenizer))
     # Not through ``resolve``: what the core declines before it asks a backend, and learns for that, is tested elsewhere.
-    seam = ChatTemplateRenderer(tokenizer, {}, bridge=True)
+    seam = ChatTemplateRenderer(tokenizer, {})
     for turn in turns:
         if turn.wanted is None:
             yield Outcome(name, turn.shape, "unshown", turn.why)

@@ -26,7 +26,7 @@ def outcome(name):
     """How many probes the template renders, the names of those that literal text changes, and of texts that become control."""
     tokenizer = chat_templates.put(name)
     literal, allow = (MarkerText(mode, tokenizer) for mode in ("literal", "allow"))
-    guarded, plain = (ChatTemplateRenderer(each.tokenizer, {}, bridge=False) for each in (literal, allow))
+    guarded, plain = (ChatTemplateRenderer(each.tokenizer, {}) for each in (literal, allow))
 
     def ids(renderer, text, messages, tools, opener):
         try:
