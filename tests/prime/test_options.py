@@ -186,7 +186,6 @@ def test_the_wrong_tokenizer_is_a_typed_error(tokenizer_of: Tokenizers) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"thinking": False}, {"renderer_family": "qwen3.5"}])
 def test_pickling_keeps_ids_whatever_the_tokenizer_is_called(options: dict[str, Any], tokenizer_of: Tokenizers) -> None:
-    """CASES 43."""
     tokenizer_of("Qwen/Qwen3.5-0.8B")
     tokenizer = real_tokenizers.load("Qwen/Qwen3.5-0.8B", name_or_path="me/step_40")
     renderer = resolve("Qwen/Qwen3.5-0.8B", tokenizer, **options)
@@ -213,7 +212,6 @@ class Processor:
 
 
 def test_images_need_a_processor(tokenizer_of: Tokenizers) -> None:
-    """CASES 28."""
     pil = pytest.importorskip("PIL.Image")
     from rllm_renderer_core import UnsupportedContentError
 
