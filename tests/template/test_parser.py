@@ -49,8 +49,8 @@ def test_what_is_learned_of_qwen():
     parser = renderer(QWEN).upstream.parser
     assert parser.parses_tool_calls and parser.why_no_tool_calls is None and parser.why_no_text is None
     assert parser.reasoning == "proven"
-    assert parser.frames["before calls"].strip() == "<tool_call>"
-    tags = parser.frames["reasoning opens"], parser.frames["reasoning closes"]
+    assert parser.delimiters["before calls"].strip() == "<tool_call>"
+    tags = parser.delimiters["reasoning opens"], parser.delimiters["reasoning closes"]
     ids = tuple(tokenizer(QWEN).convert_tokens_to_ids(tag.strip()) for tag in tags)
     assert parser.reasoning_ids == ids
     assert str(parser.proofs) in str(parser)
@@ -61,7 +61,7 @@ def test_what_is_learned_of_qwen():
 )
 def test_reasoning_markers_come_from_the_template_not_from_the_vocabulary(model, opening):
     parser = renderer(model).upstream.parser
-    assert parser.frames["reasoning opens"].startswith(opening)
+    assert parser.delimiters["reasoning opens"].startswith(opening)
     # One id opens it, or the core parses completions to know whether they end inside reasoning.
     assert parser.reasoning_ids is None or parser.reasoning_ids[0] == tokenizer(model).convert_tokens_to_ids(opening)
 
@@ -254,4 +254,4 @@ def test_a_renderer_that_refuses_everything_is_not_guessed_at():
     out = parser.parse_response([*b"<think>a</think>b", 0])
     assert (out.content, out.termination) == ("<think>a</think>b", Termination.STOP)
     assert not parser.parses_tool_calls and "no" in parser.why_no_text == parser.why_no_tool_calls
-    assert json.dumps(parser.frames) == "{}"
+    assert json.dumps(parser.delimiters) == "{}"

@@ -95,10 +95,10 @@ class ChatTemplateRenderer(SeamedRenderer):
         if template is None or engine() is None:
             return None
         try:
-            opener = self.render_ids([QUESTION], add_generation_prompt=True)
+            prompt = self.render_ids([QUESTION], add_generation_prompt=True)
         except Exception:  # a template that wants more than a user's message
             return None
-        found = ShippedParser(template, self._tokenizer, self.parser, opener)
+        found = ShippedParser(template, self._tokenizer, self.parser, prompt)
         return found if found.why_not is None else None
 
     @property

@@ -1,8 +1,7 @@
 """Token parity: whether a renderer gives the ids that the tokenizer's chat template gives, probe by probe.
 
-The reference is any function from messages, tools and opener to ids; ``template_ids`` is the one over the tokenizer's own
-template, with the variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be
-shown.
+The reference is any function from a probe to ids; ``template_ids`` is the one over the tokenizer's own template, with the
+variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be shown.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ def renderer_ids(renderer: ResolvedRenderer) -> Ids:
 
     def ids(probe: Probe) -> list[int] | str:
         try:
-            return renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+            return renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
         except RendererError as error:
             return reason_of(error)
 

@@ -18,7 +18,7 @@ def written_digest(renderer: ResolvedRenderer) -> str:
     with probing():
         for probe in PROBES:
             try:
-                ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+                ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
                 written = " ".join(map(str, ids))
             except RendererError as error:
                 written = type(error).__name__

@@ -89,7 +89,7 @@ class Probes:
         self._cache: dict[str, list[int] | None] = {}
         self.form, self.refusal = Form(), ""
         for self.history, self.tools in _OPENINGS:
-            prompt = self.rendered([], opener=True)
+            prompt = self.rendered([], generation_prompt=True)
             if prompt is not None:
                 break
         else:
@@ -102,20 +102,20 @@ class Probes:
         kept = self.history, self.prompt
         self.history = history
         try:
-            prompt = self.rendered([], opener=True)
+            prompt = self.rendered([], generation_prompt=True)
             if prompt is not None:
                 self.prompt = self.ids.show(prompt)
             yield prompt is not None
         finally:
             self.history, self.prompt = kept
 
-    def rendered(self, more: list[dict[str, Any]], *, opener: bool = False) -> list[int] | None:
+    def rendered(self, more: list[dict[str, Any]], *, generation_prompt: bool = False) -> list[int] | None:
         """The ids of the history and these messages; ``None`` where they are refused."""
-        key = json.dumps([self.history, more, self.tools, opener])
+        key = json.dumps([self.history, more, self.tools, generation_prompt])
         if key not in self._cache:
             try:
                 messages = copy.deepcopy(self.history + more)
-                found = self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=opener)
+                found = self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=generation_prompt)
                 self._cache[key] = list(as_ids(found, "what render returned"))
             except Exception as error:
                 self.refusal, self._cache[key] = " ".join(f"{type(error).__name__}: {error}".split())[:120], None
@@ -184,6 +184,12 @@ class Probes:
     def use(self, **changes: Any) -> None:
         """Change the form."""
         self.form = replace(self.form, **changes)
+
+
+def result_of(message: dict[str, Any], content: str) -> dict[str, Any]:
+    """A result of the first call of an assistant's message."""
+    call = message["tool_calls"][0]
+    return {"role": "tool", "content": content, "name": call["function"]["name"], "tool_call_id": call["id"]}
 
 
 def _behind(text: str, word: str, count: int) -> int | None:

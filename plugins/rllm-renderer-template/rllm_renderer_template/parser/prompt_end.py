@@ -23,7 +23,7 @@ def ends_inside_reasoning(form: TurnFormat, ids: IdText, prompt: Sequence[int]) 
     opening, closing = core(form.reasoning_open), core(form.reasoning_close)
     if not opening or not closing:
         return False
-    turn = _last(ids, prompt, form.begins)
+    turn = _last(ids, prompt, form.turn_opens)
     if not (CONTROL.match(opening) and CONTROL.match(closing)):
         return form.opened_by(ids.show(prompt[turn or 0 :]))
     at = _last(ids, prompt, opening, turn or 0)
@@ -36,8 +36,8 @@ def ends_inside_reasoning(form: TurnFormat, ids: IdText, prompt: Sequence[int]) 
 
 
 def last_turn(form: TurnFormat, ids: IdText, prompt: Sequence[int]) -> Sequence[int]:
-    """The ids of a prompt from the opener of its last assistant's turn on; all of them where there is none."""
-    return prompt[_last(ids, prompt, form.begins) or 0 :]
+    """The ids of a prompt from what opens its last assistant's turn on; all of them where there is none."""
+    return prompt[_last(ids, prompt, form.turn_opens) or 0 :]
 
 
 def _last(ids: IdText, prompt: Sequence[int], literal: str, low: int = 0) -> int | None:

@@ -1,4 +1,4 @@
-"""How a format frames an assistant's text and reasoning: found by rendering probe turns and looking around their words."""
+"""How a format delimits an assistant's text and reasoning: found by rendering probe turns and looking around their words."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class TextExperiments:
             raise Declined("an assistant's text is refused or dropped")
         at = shown.index(CONTENT, self.probes.low(shown))
         plain = TurnFormat(self.stops, content_close=self._content_close(shown[at + len(CONTENT) :]))
-        opener = self._opener()
-        plain = replace(plain, stops=self.stops, opener=opener, begins=self._begins(opener))
+        prompt = self._generation_prompt()
+        plain = replace(plain, stops=self.stops, generation_prompt=prompt, turn_opens=self._turn_opens(prompt))
         found = plain
         for key in REASONING_KEYS:
             self.probes.use(reasoning=key)
@@ -89,7 +89,7 @@ class TextExperiments:
         self.end = min(self.stops)
         return ""
 
-    def _opener(self) -> str:
+    def _generation_prompt(self) -> str:
         """The start of what opens an assistant's turn, whatever was said before."""
         mine = self.probes.prompt
         with self.probes.behind([*self.probes.history[:-1], _USER_TURN]) as accepted:
@@ -97,13 +97,13 @@ class TextExperiments:
         found = CONTROL.search(shared)
         return "" if found is None else shared[found.start() :]
 
-    def _begins(self, opener: str) -> str:
-        """Of that, what a render without the opener doesn't end with, from its first control id on: a turn may come first, or
+    def _turn_opens(self, prompt: str) -> str:
+        """Of that, what a render without it doesn't end with, from its first control id on: a turn may come first, or
         behind one that is closed in another way."""
         history = self.probes.shown() or ""
         mine = self.probes.prompt[len(history) :] if self.probes.prompt.startswith(history) else ""
-        found = CONTROL.search(mine if opener.endswith(mine) else opener)
-        return opener if found is None else found.string[found.start() :]
+        found = CONTROL.search(mine if prompt.endswith(mine) else prompt)
+        return prompt if found is None else found.string[found.start() :]
 
     def _reasoning(self, plain: TurnFormat) -> TurnFormat | None:
         """The format, if the current key shows reasoning before content and calls."""
@@ -143,7 +143,7 @@ class TextExperiments:
         if core(behind_content[len(close) :]):
             opens = (*opens, behind_content[len(close) :])
         out = replace(plain, reasoning_open=opening, reasoning_close=close, content_opens=opens)
-        return self._without_reasoning_in_opener(out)
+        return self._without_reasoning_in_prompt(out)
 
     def _reasoning_open(self, shown: str, plain: str, start: int) -> str:
         """What opens reasoning that starts at ``start``: what a turn without it doesn't show."""
@@ -187,13 +187,14 @@ class TextExperiments:
         self.assumed = space is None
         probes.use(inline=twin + (space or ""))
         opening = last + trail(probes.prompt)
-        return self._without_reasoning_in_opener(
+        return self._without_reasoning_in_prompt(
             replace(plain, reasoning_open=opening, reasoning_close="\n" + written + "\n\n", prompt_opens=True)
         )
 
-    def _without_reasoning_in_opener(self, trial: TurnFormat) -> TurnFormat:
-        opener, begins = (text.partition(core(trial.reasoning_open))[0] for text in (trial.opener, trial.begins))
-        trial = replace(trial, opener=opener, begins=begins or opener)
+    def _without_reasoning_in_prompt(self, trial: TurnFormat) -> TurnFormat:
+        texts = (trial.generation_prompt, trial.turn_opens)
+        prompt, opens = (text.partition(core(trial.reasoning_open))[0] for text in texts)
+        trial = replace(trial, generation_prompt=prompt, turn_opens=opens or prompt)
         return replace(trial, prompt_opens=trial.prompt_opens or trial.opened_by(self.probes.prompt))
 
 

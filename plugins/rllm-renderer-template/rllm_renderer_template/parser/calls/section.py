@@ -34,16 +34,16 @@ class CallSection:
         before: The literal before the first call; may be empty (bare JSON).
         between: The literal between two; ``None`` where a turn has one call or one list of calls.
         after: The literal behind the last.
-        frame: The other literals of the turn, whose control ids don't belong in a value.
+        delimiters: The other ones of the turn, whose control ids don't belong in a value.
         marks: Characters of control ids behind which calls without an opening literal may start, in the middle of a text too.
     """
 
     def __init__(
-        self, style: CallStyle, before: str, between: str | None, after: str, frame: Sequence[str], marks: str = ""
+        self, style: CallStyle, before: str, between: str | None, after: str, delimiters: Sequence[str], marks: str = ""
     ) -> None:
         self.style, self.before, self.between, self.after = style, before, between, after
         self.close = common_start([between, after]) if between is not None else after
-        style.set_tail(self.close)
+        style.tail = self.close
         opening = core(before)
         first = atoms(opening)[0] if opening else ""
         marked = bool(CONTROL.match(first)) or first[:1] == "<"
@@ -58,7 +58,7 @@ class CallSection:
         following = "" if between is None else between[len(self.close) :]
         self._next = None if between is None else loose(following)
         self._after = loose(after[len(self.close) :])
-        self.structural = controls(before, between or "", after, *frame)
+        self.structural = controls(before, between or "", after, *delimiters)
         marked = bool(CONTROL.search(following)) or core(following)[:1] == "<"
         edges = [core(self.close), core(after), core(following) if marked else "", opening]
         self._resume = re.compile("|".join(pattern(edge) for edge in edges if edge) or r"\Z")

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.normal_form.arguments import Schema, json_value
@@ -18,7 +19,7 @@ from rllm_renderer_core.types import ToolCallStatus
 
 from ..id_text import CONTROL
 from ..literals import common_end, common_start, core, lead, pattern, trail, trimmed, until_stop
-from .attempt import Attempt, BadCall, Declined, Sample
+from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .headed import Head
 from .notations import Unreadable, python_value
 
@@ -32,15 +33,12 @@ _SPECIAL = "a <b> & c\nd"
 
 
 @dataclass
-class TaggedCalls:
-    """The literals of a call with tagged parameters.
+class TaggedCalls(CallStyle):
+    """The delimiters of a call with tagged parameters.
 
     Attributes:
         head: Name and id.
-        before: Between the head and the first parameter.
-        opening: Before a parameter's name.
         kinds: Between name and value; two where the format tells strings (the first) from other values.
-        closing: Behind a value, with ``KEY`` for the name.
         wrap: Around a string with special characters, ``None`` where nothing is.
         item: Name of the members of a list, where values nest; ``None`` where they don't.
         python: Whether lists and objects are printed as Python does.
@@ -48,20 +46,21 @@ class TaggedCalls:
         end: Where the call's last parameter ends in the sample.
     """
 
-    head: Head
-    before: str
-    opening: str
-    kinds: tuple[str, ...]
-    closing: str
-    wrap: tuple[str, str] | None
-    item: str | None
+    label = "text between tags for each parameter"
+
+    head: Head  # look
+    before: str  # ">\n", between the head and the first parameter
+    opening: str  # "<parameter="
+    kinds: tuple[str, ...]  # (">\n",)
+    closing: str  # "\n</parameter>\n", with ``KEY`` for the parameter's name
+    wrap: tuple[str, str] | None  # ("<![CDATA[", "]]>")
+    item: str | None  # "item"
     python: bool
-    empty: str
+    empty: str  # ">"
     end: int
-    label: str = "text between tags for each parameter"
 
     def __post_init__(self) -> None:
-        self.start, self.name_in_id = self.head.start, self.head.name_in_id
+        self.start, self.name_in_id, self.nests = self.head.start, self.head.name_in_id, self.item is not None
         opening = r"\s*" + pattern(core(self.opening))
         kinds = "|".join(f"(?P<kind{at}>{pattern(core(kind))})" for at, kind in enumerate(self.kinds))
         self._parameter = re.compile(opening + r"(?P<key>" + _KEY + r")(?:" + kinds + ")")
@@ -69,20 +68,13 @@ class TaggedCalls:
         follows = pattern(before) if before else "|".join(map(pattern, filter(None, (core(self.opening), core(self.empty)))))
         self._head = re.compile(self.head.pattern + rf"(?=\s*(?:{follows}))", re.S)
         self._before = re.compile(r"\s*" + pattern(before))
-        self.set_tail("")
 
-    @property
-    def nests(self) -> bool:
-        return self.item is not None
-
-    def set_tail(self, tail: str) -> None:
-        self._behind = rf"(?=\s*(?:{pattern(core(self.opening))}|{pattern(core(tail)) or chr(92) + 'Z'}))"
+    @cached_property
+    def _behind(self) -> str:
+        return rf"(?=\s*(?:{pattern(core(self.opening))}|{pattern(core(self.tail)) or chr(92) + 'Z'}))"
 
     def starts(self, text: str, at: int) -> bool:
         return self._head.match(text, at) is not None
-
-    def covers(self, text: str, at: int, word: str) -> bool:
-        return False
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
         end = text.index(sample.values[1], low) + len(sample.values[1])
