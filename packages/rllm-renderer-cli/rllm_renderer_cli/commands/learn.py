@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from ..app import BadInput
 from ..options import load_tokenizer
 from ..output import progress, show, show_json, table
+from ..wording import BadInput
 
 if TYPE_CHECKING:
     from rllm_renderer_template.parser.learned import LearnedParser

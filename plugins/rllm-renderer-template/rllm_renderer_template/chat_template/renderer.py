@@ -9,6 +9,7 @@ from typing import Any
 from rllm_renderer_core.errors import BridgeDeclined
 from rllm_renderer_core.normal_form.messages import refuse_media
 from rllm_renderer_core.normal_form.tokenizer import chat_template, control_ids, eos_ids
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.probing.calls import QUESTION, TOOL
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
@@ -36,8 +37,6 @@ class ChatTemplateRenderer(SeamedRenderer):
         variables: Keywords of the template.
         no_bridge: Why every bridge is declined, ``None`` where each is tried.
     """
-
-    wants_result_names = False  # a template gets the messages that serving would pass to it
 
     def __init__(self, tokenizer: Any, variables: dict[str, Any], *, no_bridge: str | None = None) -> None:
         self._tokenizer = tokenizer
@@ -75,9 +74,18 @@ class ChatTemplateRenderer(SeamedRenderer):
         return block_parser(self._tokenizer) if written else None
 
     @property
-    def frame_words(self) -> frozenset[str]:
-        """See ``ParseCheck``."""
-        return self.messages.frame_words if self.messages is not None else frozenset()
+    def traits(self) -> RendererTraits:
+        """See ``RendererTraits``."""
+        return RendererTraits(
+            lazy_stops=True,
+            takes_views=True,
+            fills_result_names=False,  # a template gets the messages that serving would pass to it
+            attribution_costs_renders=True,
+            reasoning_ids=lambda: self.parser.reasoning_ids,  # as the template shows them, not as the vocabulary has them
+            second_parser=lambda: self.second_parser,
+            delimiter_words=self.messages.frame_words if self.messages is not None else frozenset(),
+            why_no_tool_calls=lambda: self.why_no_tool_calls,
+        )
 
     def get_stop_token_ids(self) -> list[int]:
         """The tokenizer's, with those that history shows behind a turn of text or of calls (Gemma's ``<|tool_response>``)."""
@@ -105,11 +113,6 @@ class ChatTemplateRenderer(SeamedRenderer):
     def second_parser(self) -> LearnedParser | None:
         """For what the first parser doesn't read, where that isn't this one."""
         return self.parser if self.messages is not None or self.shipped is not None else None
-
-    @property
-    def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
-        """See ``Renderer``: as the template shows them, not as the vocabulary has them."""
-        return self.parser.reasoning_ids
 
     @property
     def why_no_tool_calls(self) -> str | None:

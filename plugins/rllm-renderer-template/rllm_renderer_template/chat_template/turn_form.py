@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.errors import RenderError
-from rllm_renderer_core.probing.calls import ANSWER, IDS, NAME, QUESTION, TOOL, VALUE
+from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, TOOL, VALUE, call_ids
 from rllm_renderer_core.types import Message
 
 TextOf = Callable[[list[Message], "list[dict[str, Any]] | None"], str]
@@ -117,7 +117,7 @@ class CallForm:
         """
         why = "the chat template shows no tool calls"
         tools = [TOOL] if declared else None
-        for answered, call_id, empty in itertools.product((True, False), IDS, ("", None)):
+        for answered, call_id, empty in itertools.product((True, False), call_ids(), ("", None)):
             shown = {}
             for spacing in ("text", "compact", "mapping"):
                 try:
@@ -129,7 +129,7 @@ class CallForm:
                 more = {word: text.count(word) > without.count(word) for word in (NAME, VALUE, "None")}
                 if more[NAME] and more[VALUE] and not more["None"]:
                     shown[spacing] = text
-            raw = json.dumps({"q": VALUE}, separators=(",", ":"))
+            raw = json.dumps({KEY: VALUE}, separators=(",", ":"))
             as_text = raw in shown.get("compact", "")
             if as_text and "mapping" in shown:
                 as_text = shown["mapping"] in (shown.get("text"), shown["compact"])
@@ -169,7 +169,7 @@ class CallForm:
 
 
 def _probe(call_id: str, spacing: str, content: str | None, answered: bool) -> list[Message]:
-    value = {"q": VALUE}
+    value = {KEY: VALUE}
     arguments: Any = value
     if spacing != "mapping":
         arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))

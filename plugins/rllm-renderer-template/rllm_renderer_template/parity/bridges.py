@@ -122,7 +122,7 @@ def _sampled(
 
 def _with_reasoning_closed(reference: ResolvedRenderer, prompt: list[int], sampled: list[int]) -> list[int]:
     """C, which must close the reasoning that the prompt opens, also where the template drops it from a finished turn."""
-    markers = getattr(reference.upstream, "reasoning_ids", None)
+    markers = reference.traits.reasoning_ids()
     if markers:
         opening, closing = markers
         if last_of(markers, prompt) == opening and closing not in sampled:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from rllm_renderer_core.errors import RendererError, TokenizerError
 from rllm_renderer_core.normal_form.tokenizer import chat_template
-from rllm_renderer_core.plugin import Coverage, Match, Query, in_probe
+from rllm_renderer_core.plugin import Coverage, Match, Query, rendering_probes
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
@@ -39,16 +39,6 @@ clock = time.thread_time
 """Seconds of this thread alone, so that a busy machine changes no result."""
 
 
-@contextmanager
-def probing() -> Iterator[None]:
-    """While probes are rendered: what a renderer would log of a conversation is no news about a probe."""
-    token = in_probe.set(True)
-    try:
-        yield
-    finally:
-        in_probe.reset(token)
-
-
 class Budget:
     """Seconds of rendering that are left."""
 
@@ -64,7 +54,7 @@ class Budget:
         """Around the rendering of probes: counts its seconds."""
         start = clock()
         try:
-            with probing():
+            with rendering_probes():
                 yield
         finally:
             self.left -= clock() - start

@@ -17,7 +17,7 @@ from rllm_renderer_core.plugin import Coverage, Match, Query, Registered
 from rllm_renderer_core.plugin.answers import ask, candidates
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-from rllm_renderer_core.resolving.request import refused_option
+from rllm_renderer_core.resolving.refusals import refused_option
 
 from ..reasons import reason_of
 from .bridges import BridgeResult, bridges_differ, compare_bridges
@@ -204,7 +204,7 @@ def _try(registered: Registered, query: Query, budget: Budget) -> Tried:
             why = "isn't covered by its own name" if answer is None else answer.reason
             return replace(unknown, error=why)
         coverage = replace(answer, match=Match.PARITY)
-        option = refused_option(backend, query, coverage)
+        option = refused_option(backend, query)
         if option is not None:
             return Tried(registered, coverage, error=f"can't honour {option[0]}={option[1]!r}")
         # Named, as a pin would name it: what is checked is what the pin gives.

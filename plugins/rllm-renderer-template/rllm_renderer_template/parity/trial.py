@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.normal_form.returned import checked_parsed
 from rllm_renderer_core.normal_form.tokenizer import lock_of
+from rllm_renderer_core.plugin import rendering_probes
+from rllm_renderer_core.renderer.parsing import checked_parsed
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..reasons import reason_of
-from .comparison import probing
 from .probes import FOUR, LIDS
 
 
 def faults_of(renderer: ResolvedRenderer) -> list[str]:
     """What is wrong with it, a line each, with the backend and the method. A refusal of tools or a decline is no fault."""
-    with probing():
+    with rendering_probes():
         return [f"{renderer.backend}:{renderer.name}: {fault}" for fault in _faults(renderer)]
 
 

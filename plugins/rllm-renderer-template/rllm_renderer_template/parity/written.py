@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 
 from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.plugin import rendering_probes
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.renderer.sources import LENGTH
 
-from .comparison import probing
 from .probes import PROBES
 
 
 def written_digest(renderer: ResolvedRenderer) -> str:
     """Over the ids of each probe; a probe that is refused counts by the kind of its error."""
     whole = hashlib.sha256()
-    with probing():
+    with rendering_probes():
         for probe in PROBES:
             try:
                 ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)

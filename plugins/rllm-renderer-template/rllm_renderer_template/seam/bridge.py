@@ -25,8 +25,8 @@ from dataclasses import replace
 from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined
+from rllm_renderer_core.normal_form.ids import BridgedTokens
 from rllm_renderer_core.normal_form.pairing import Call, calls_of, certain_pairing, results_in
-from rllm_renderer_core.normal_form.returned import BridgedTokens
 from rllm_renderer_core.probing.calls import TOOL
 from rllm_renderer_core.types import Message, RenderedTokens
 
