@@ -255,3 +255,18 @@ def test_a_renderer_that_refuses_everything_is_not_guessed_at():
     assert (out.content, out.termination) == ("<think>a</think>b", Termination.STOP)
     assert not parser.parses_tool_calls and "no" in parser.why_no_text == parser.why_no_tool_calls
     assert json.dumps(parser.delimiters) == "{}"
+
+
+def test_a_parser_is_kept_for_what_it_was_learned_from_and_nothing_else():
+    tokenizer = copy.deepcopy(real_tokenizers.load("Qwen/Qwen3-8B"))
+    tokenizer.chat_template += "{# the day is {{ strftime_now }} #}"
+    stops, day = [tokenizer.eos_token_id], datetime.date(2026, 1, 2)
+    first = learned_parser(tokenizer, {}, stops)
+    assert learned_parser(tokenizer, {}, stops) is first
+    dated = [learned_parser(tokenizer, {"strftime_now": each.strftime}, stops) for each in (day, day.replace(), day.replace(day=3))]
+    assert dated[0] is dated[1] and dated[1] is not dated[2]
+    tokenizer.add_tokens(["<|later|>"], special_tokens=True)
+    later = learned_parser(tokenizer, {}, stops)
+    assert later is not first
+    tokenizer.bos_token = "<|later|>"
+    assert learned_parser(tokenizer, {}, stops) not in (first, later)

@@ -81,7 +81,7 @@ class BlockParser:
         control: Ids of all control tokens.
 
     Attributes:
-        frame_words: What the format's models write in heads, and no render shows; see ``ParseCheck``.
+        delimiter_words: What the format's models write in heads, and no render shows; see ``ParseCheck``.
     """
 
     parses_tool_calls = True
@@ -89,7 +89,7 @@ class BlockParser:
     def __init__(self, form: BlockForm, decode: Callable[[list[int]], str], control: Iterable[int]) -> None:
         self._form, self._decode = form, decode
         self._control = frozenset(control)
-        self.frame_words = form.words
+        self.delimiter_words = form.words
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None

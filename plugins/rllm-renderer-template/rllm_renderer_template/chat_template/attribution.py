@@ -15,12 +15,13 @@ from typing import Any
 
 from rllm_renderer_core.errors import RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
+from rllm_renderer_core.probing.calls import ANSWER, QUESTION
 from rllm_renderer_core.types import RenderedTokens
+
+from ..seam.probe_turns import ALTERED
 
 RenderFull = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None", bool], Sequence[int]]
 """Messages and tools, both in normal form, and whether to add the generation prompt, to ids."""
-
-ALTERED = "zq9"
 
 
 class Unproven(Exception):
@@ -144,7 +145,7 @@ class Attribution:
 
     def _header(self, conversation: Conversation, at: int) -> list[int]:
         """What opens a message like this one behind an assistant turn, up to its own ids."""
-        probe = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "ok"}, conversation.messages[at]]
+        probe = [QUESTION, {"role": "assistant", "content": ANSWER}, conversation.messages[at]]
         other = Conversation(probe, conversation.tools, self._ids(probe, conversation.tools))
         end, following = self._span(other, 1)[1], self._span(other, 2)[0]
         if following < end:

@@ -83,7 +83,7 @@ class ChatTemplateRenderer(SeamedRenderer):
             attribution_costs_renders=True,
             reasoning_ids=lambda: self.parser.reasoning_ids,  # as the template shows them, not as the vocabulary has them
             second_parser=lambda: self.second_parser,
-            delimiter_words=self.messages.frame_words if self.messages is not None else frozenset(),
+            delimiter_words=self.messages.delimiter_words if self.messages is not None else frozenset(),
             why_no_tool_calls=lambda: self.why_no_tool_calls,
         )
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.errors import RenderError
-from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, TOOL, VALUE, call_ids
+from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, TOOL, VALUE, call_ids, tool_call
 from rllm_renderer_core.types import Message
 
 TextOf = Callable[[list[Message], "list[dict[str, Any]] | None"], str]
@@ -173,8 +173,7 @@ def _probe(call_id: str, spacing: str, content: str | None, answered: bool) -> l
     arguments: Any = value
     if spacing != "mapping":
         arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))
-    call = {"id": call_id, "type": "function", "function": {"name": NAME, "arguments": arguments}}
-    turn: Message = {"role": "assistant", "content": content, "tool_calls": [call]}
+    turn: Message = {"role": "assistant", "content": content, "tool_calls": [tool_call(NAME, arguments, call_id)]}
     # The result has no name, so that the name shows in the call or nowhere.
     result: Message = {"role": "tool", "tool_call_id": call_id, "content": "five"}
     return [QUESTION, turn, result] if answered else [QUESTION, turn]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rllm_renderer_core.normal_form.ids import as_ids
+from rllm_renderer_core.probing.calls import QUESTION, call_ids, tool_call
 
 from .calls.attempt import Declined
 from .id_text import IdText
@@ -21,7 +22,7 @@ REASONING, CONTENT, USER = "rzqxa", "czqxb", "uzqxc"
 NAMES = ("fnzqa", "fnzqb", "fnzqc")
 KEYS = ("kzqa", "kzqb", "kzqc")
 VALUES = ("vzqa", "vzqb")
-IDS = ("zqid0000a", "zqid0000b", "zqid0000c")  # nine letters and digits: what Mistral's templates insist on
+IDS = tuple(call_ids(at=at)[0] for at in range(3))
 
 _TYPES: dict[str, dict[str, Any]] = {
     **{key: {"type": "string"} for key in KEYS},
@@ -46,14 +47,13 @@ def _tools(*without: str) -> list[dict[str, Any]]:
 
 
 TOOLS = _tools()
-_USER = {"role": "user", "content": "ping"}
 _SYSTEM = {"role": "system", "content": "Be brief."}
 # What a template accepts: some refuse a conversation without a system message, some a type that they don't know, some tools.
 _OPENINGS: list[tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = [
-    ([_USER], TOOLS),
-    ([_SYSTEM, _USER], TOOLS),
-    ([_USER], _tools("none")),
-    ([_USER], None),
+    ([QUESTION], TOOLS),
+    ([_SYSTEM, QUESTION], TOOLS),
+    ([QUESTION], _tools("none")),
+    ([QUESTION], None),
 ]
 
 
@@ -142,9 +142,9 @@ class Probes:
         return out
 
     def _call(self, at: int, name: str, arguments: Any) -> dict[str, Any]:
-        ident = f"functions.{name}:{at}" if self.form.ids_with_names else f"zqid0000{chr(97 + at % 26)}"
+        plain, with_name = call_ids(name, at)
         written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        return {"id": ident, "type": "function", "function": {"name": name, "arguments": written}}
+        return tool_call(name, written, with_name if self.form.ids_with_names else plain)
 
     def turn(self, arguments: Sequence[dict[str, Any]], reasoning: str | None = None, content: str = "") -> str | None:
         """The text of a turn that calls the first tools, each with one of these arguments."""

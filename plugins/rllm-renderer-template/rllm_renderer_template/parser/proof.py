@@ -115,7 +115,7 @@ class Proof:
 
     def _behind_others(self, form: TurnFormat) -> dict[str, Outcome]:
         """The same behind other histories, whose prompts may open a turn in another way."""
-        probes, seen = self.probes, {}
+        probes, seen = self.probes, dict[str, Outcome]()
         call = (NAMES[0], ARGUMENTS["a string"])
         histories = {
             "a system message": [{"role": "system", "content": "Be brief."}, *probes.history],

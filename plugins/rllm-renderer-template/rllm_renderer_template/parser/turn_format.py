@@ -75,10 +75,6 @@ class TurnFormat:
         at = text.rfind(opener) if opener and core(self.reasoning_close) else -1
         return at >= 0 and self._reasoning_close.search(text, at + len(opener)) is None
 
-    def closes_reasoning(self, text: str) -> bool:
-        """Whether a text starts with what closes reasoning."""
-        return self._reasoning_close.match(text) is not None
-
     def parse(self, text: str, opened: bool, tools: Sequence[Any] | None, special: Set[str] = frozenset()) -> Turn:
         """A completion, parsed.
 
