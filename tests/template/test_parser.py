@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import datetime
 import json
 import re
 
 import pytest
 import real_tokenizers
-from rllm_renderer_template import LearnedParser
+from rllm_renderer_template import LearnedParser, learned_parser
 
 from rllm_renderer_core import NoBackendError, Termination, ToolCallStatus, explain, resolve
 from rllm_renderer_core.errors import TokenIdError
@@ -258,15 +260,15 @@ def test_a_renderer_that_refuses_everything_is_not_guessed_at():
 
 
 def test_a_parser_is_kept_for_what_it_was_learned_from_and_nothing_else():
-    tokenizer = copy.deepcopy(real_tokenizers.load("Qwen/Qwen3-8B"))
-    tokenizer.chat_template += "{# the day is {{ strftime_now }} #}"
-    stops, day = [tokenizer.eos_token_id], datetime.date(2026, 1, 2)
-    first = learned_parser(tokenizer, {}, stops)
-    assert learned_parser(tokenizer, {}, stops) is first
-    dated = [learned_parser(tokenizer, {"strftime_now": each.strftime}, stops) for each in (day, day.replace(), day.replace(day=3))]
+    qwen = copy.deepcopy(tokenizer(QWEN))
+    stops, day = [qwen.eos_token_id], datetime.date(2026, 1, 2)
+    first = learned_parser(qwen, {}, stops)
+    assert learned_parser(qwen, {}, stops) is first
+    days = (day, day.replace(year=2026), day.replace(day=3))
+    dated = [learned_parser(qwen, {"strftime_now": day.strftime}, stops) for day in days]
     assert dated[0] is dated[1] and dated[1] is not dated[2]
-    tokenizer.add_tokens(["<|later|>"], special_tokens=True)
-    later = learned_parser(tokenizer, {}, stops)
+    qwen.add_tokens(["<|later|>"], special_tokens=True)
+    later = learned_parser(qwen, {}, stops)
     assert later is not first
-    tokenizer.bos_token = "<|later|>"
-    assert learned_parser(tokenizer, {}, stops) not in (first, later)
+    qwen.bos_token = "<|later|>"
+    assert learned_parser(qwen, {}, stops) not in (first, later)
