@@ -1,4 +1,4 @@
-"""A tokenizer's own chat template as a renderer, with the seam as its bridge."""
+"""A tokenizer's own chat template as a renderer, with ``SeamBridge`` as its bridge."""
 
 from __future__ import annotations
 

@@ -147,9 +147,9 @@ def _calls(style: Any, opening: str, closing: str, stops: list[str], plain: Call
         shown = _function("name", "content", "id" if "(?P<id>" in style.head.pattern else "")
         pattern = rf"{written(opening)}\s*{head(style.head.pattern)}\s*(?=\{{)"
         return {"open_pattern": pattern, "close": close, "content": "json", "transform": shown}
-    if not isinstance(style, TaggedCalls) or len(style.kinds) > 1 or style.wrap or style.nests:
+    if not isinstance(style, TaggedCalls) or len(style.value_opens) > 1 or style.wrap or style.nests:
         raise Declined("values that aren't written one way: a response template has one")
-    kind, ending = style.kinds[0], style.closing.replace(KEY, "")
+    kind, ending = style.value_opens[0], style.closing.replace(KEY, "")
     before = rf"\s*{written(style.before)}" if core(style.before) else ""
     follows = "|".join(filter(None, (written(core(style.opening)), written(closing)))) if not before else ""
     tag = (

@@ -17,6 +17,10 @@ TextOf = Callable[[list[Message], "list[dict[str, Any]] | None"], str]
 """Messages and tools to text; raises where the template refuses them."""
 
 
+_THOUGHTS = "thoughts"
+"""What Apertus' template calls a block of reasoning."""
+
+
 class TurnForm:
     """How this template wants messages, where tools are declared or where none are.
 
@@ -66,7 +70,9 @@ class TurnForm:
     def _takes_blocks(self) -> bool:
         """Whether this template shows reasoning in blocks alone, as Apertus' does: a message's own key for it is dropped."""
         turn: Message = {"role": "assistant", "content": ANSWER, "reasoning_content": VALUE}
-        return VALUE not in self._shown([QUESTION, turn]) and VALUE in self._shown([QUESTION, in_blocks(turn)])
+        plain, blocks = self._shown([QUESTION, turn]), self._shown([QUESTION, in_blocks(turn)])
+        printed = blocks.count(_THOUGHTS) > plain.count(_THOUGHTS)  # the mapping itself, as text (Llama 3)
+        return bool(plain) and VALUE not in plain and VALUE in blocks and ANSWER in blocks and not printed
 
     def _shown(self, messages: list[Message]) -> str:
         try:
@@ -85,7 +91,7 @@ def in_blocks(message: Message) -> Message:
     """An assistant's message with its reasoning and text as blocks; other messages stay."""
     if message["role"] != "assistant":
         return message
-    parts = {"thoughts": message.get("reasoning_content"), "response": message["content"]}
+    parts = {_THOUGHTS: message.get("reasoning_content"), "response": message["content"]}
     return {**message, "content": {"blocks": [{"type": kind, "text": text} for kind, text in parts.items() if text]}}
 
 

@@ -117,7 +117,7 @@ def renderer_ids(renderer: ResolvedRenderer) -> Ids:
 
 
 def template_renderer(query: Query) -> ResolvedRenderer:
-    """The tokenizer's chat template under the core's contract, with the seam as its bridge: the oracle of all checks.
+    """The tokenizer's chat template under the core's contract, with ``SeamBridge`` as its bridge: the oracle of all checks.
 
     Raises:
         OptionError: An option of the query has no variable in this template.

@@ -1,4 +1,4 @@
-"""A parser of completions for any renderer, learned by experiment and proven by round trips: the seam's counterpart.
+"""A parser of completions for any renderer, learned by experiment and proven by round trips, as ``SeamBridge`` is for bridges.
 
 A checkpoint that nobody wrote a parser for still has a renderer. It is asked to render probe turns whose reasoning, content,
 names, keys and values are words that nothing else contains: what stands around these words is the format. Each hypothesis

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .calls.attempt import Declined
 from .id_text import CONTROL
-from .literals import atoms, common_end, common_start, core, trail, until_stop
+from .literals import atoms, common_end, common_start, core, first_of, trail, until_stop
 from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes
 from .proof import closes
 from .turn_format import TurnFormat
@@ -119,7 +119,7 @@ class TextExperiments:
                 continue  # a value printed as Python does: this isn't the form that the template expects
             start = shown.index(REASONING)
             end = shown.index(word, start)
-            call = _first(shown, (NAMES[0], IDS[0], KEYS[0]), start, end)
+            call = first_of((NAMES[0], IDS[0], KEYS[0]), shown, start, end)
             if call is not None and content:
                 continue  # content behind the calls
             end = end if call is None else call
@@ -135,7 +135,7 @@ class TextExperiments:
         if closings and len(set(closings)) == 1 and calls_alone:
             # Turns of calls alone show it: then what opens the calls stands at the end of it.
             low = self.probes.low(calls_alone)
-            at = _first(calls_alone, (NAMES[0], IDS[0], KEYS[0]), low, len(calls_alone))
+            at = first_of((NAMES[0], IDS[0], KEYS[0]), calls_alone, low)
             close = close[: len(close) - len(common_end([calls_alone[low:at], close]))]
         if not re.search(r"[^\w\s.,:;]", close):
             return None
@@ -165,10 +165,10 @@ class TextExperiments:
         """
         probes = self.probes
         last = atoms(probes.prompt.rstrip())[-1]
-        opener = probes.ids.plain(last)
-        if not _TAG.fullmatch(opener):
+        opening_tag = probes.ids.plain(last)
+        if not _TAG.fullmatch(opening_tag):
             return None
-        twin = opener.replace("START", "END") if "START" in opener else opener[0] + "/" + opener[1:]
+        twin = opening_tag.replace("START", "END") if "START" in opening_tag else opening_tag[0] + "/" + opening_tag[1:]
         uncut = probes.shown({"role": "assistant", "content": CONTENT}, _USER_TURN)
         cuts = (
             space
@@ -196,7 +196,3 @@ class TextExperiments:
         prompt, opens = (text.partition(core(trial.reasoning_open))[0] for text in texts)
         trial = replace(trial, generation_prompt=prompt, turn_opens=opens or prompt)
         return replace(trial, prompt_opens=trial.prompt_opens or trial.opened_by(self.probes.prompt))
-
-
-def _first(text: str, words: tuple[str, ...], low: int, high: int) -> int | None:
-    return min((at for word in words if (at := text.find(word, low, high)) >= 0), default=None)

@@ -71,9 +71,9 @@ class TurnFormat:
         return turn >= 0 or self.stops.isdisjoint(prompt[prompt.rfind(core(self.reasoning_open)) :])
 
     def _ends_inside_reasoning(self, text: str) -> bool:
-        opener = core(self.reasoning_open)
-        at = text.rfind(opener) if opener and core(self.reasoning_close) else -1
-        return at >= 0 and self._reasoning_close.search(text, at + len(opener)) is None
+        opening = core(self.reasoning_open)
+        at = text.rfind(opening) if opening and core(self.reasoning_close) else -1
+        return at >= 0 and self._reasoning_close.search(text, at + len(opening)) is None
 
     def parse(self, text: str, opened: bool, tools: Sequence[Any] | None, special: Set[str] = frozenset()) -> Turn:
         """A completion, parsed.
@@ -135,9 +135,9 @@ class TurnFormat:
         return "".join((*pieces, self._content(text[at:], ""))), calls
 
     def _content(self, text: str, gap: str) -> str:
-        for opener in self.content_opens:
-            if found := re.compile(r"\s*" + pattern(core(opener))).match(text):
-                text = trimmed(text[found.end() :], trail(opener), "")
+        for opening in self.content_opens:
+            if found := re.compile(r"\s*" + pattern(core(opening))).match(text):
+                text = trimmed(text[found.end() :], trail(opening), "")
                 break
         text = trimmed(text, "", gap)
         closing = core(self.content_close)

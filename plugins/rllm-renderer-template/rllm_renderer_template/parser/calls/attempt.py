@@ -9,6 +9,7 @@ from typing import Any
 
 from rllm_renderer_core.types import ToolCallStatus
 
+from ..literals import first_of
 from .notations import Arguments
 
 
@@ -61,9 +62,7 @@ class Sample:
 
     def first(self, *words: str, text: str = "", low: int = -1, high: int | None = None) -> int | None:
         """Where the first of these words stands in the turn."""
-        text, low = text or self.one, self.low if low < 0 else low
-        found = [at for word in words if (at := text.find(word, low, len(text) if high is None else high)) >= 0]
-        return min(found, default=None)
+        return first_of(words, text or self.one, self.low if low < 0 else low, high)
 
 
 class CallStyle(ABC):
