@@ -173,15 +173,15 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
         )
         return ParityReport(query.model, f"{checked.backend}:{checked.name}", TEMPLATE_TEXT, results, before - budget.left)
 
-    return once(query, "reports", replace(renderer.resolution, options=options), compared, lambda report: report.complete)
+    known = remembered(query.tokenizer, "reports", options_of(query))
+    return once(known, replace(renderer.resolution, options=options), compared, lambda report: report.complete)
 
 
 Result = TypeVar("Result")
 
 
-def once(query: Query, what: str, key: Any, make: Callable[[], Result], whole: Callable[[Result], bool]) -> Result:
-    """A result for this key, made once a tokenizer and options; what isn't whole, as time was up, isn't remembered."""
-    known = remembered(query.tokenizer, what, options_of(query))
+def once(known: dict[Any, Any], key: Any, make: Callable[[], Result], whole: Callable[[Result], bool]) -> Result:
+    """A result for this key, made where it isn't ``known``; what isn't whole, as time was up, isn't remembered."""
     result: Result = known[key] if key in known else make()
     if whole(result):
         known[key] = result
