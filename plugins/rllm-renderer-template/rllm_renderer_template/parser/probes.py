@@ -22,7 +22,7 @@ REASONING, CONTENT, USER = "rzqxa", "czqxb", "uzqxc"
 NAMES = ("fnzqa", "fnzqb", "fnzqc")
 KEYS = ("kzqa", "kzqb", "kzqc")
 VALUES = ("vzqa", "vzqb")
-IDS = tuple(call_ids(at=at)[0] for at in range(3))
+IDS = (call_ids(at=0)[0], call_ids(at=1)[0], call_ids(at=2)[0])
 
 _TYPES: dict[str, dict[str, Any]] = {
     **{key: {"type": "string"} for key in KEYS},
