@@ -156,7 +156,11 @@ def _nothing_covers(selection: Selection) -> NoBackendError:
     reason = "; ".join(filter(None, ("no backend covers it", selection.note)))
     table = explanation(request, selection.query.tokenizer, installed, None, reason)
     fix = installed.template_fix() if request.backend is None else None
-    serves = f"{fix}, which serves any tokenizer with a chat template" if fix else "install a plugin that covers it"
+    serves = (
+        f"{fix} (the plugin of the chat template serves any tokenizer that has one)"
+        if fix
+        else "install a plugin that covers it"
+    )
     return NoBackendError(
         f"no backend covers {request.model!r}\n{table}", fix=f"{serves}; or name a renderer with renderer=", explanation=table
     )
