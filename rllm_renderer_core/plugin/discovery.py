@@ -51,7 +51,7 @@ class Installed(NamedTuple):
                 answer = getattr(plugin.hooks, hook)(**given)
                 if answer is not None:
                     return use(checked(answer, f"{HOOKS[hook].__name__} or None", HOOKS[hook]))
-            except RendererError:
+            except (RendererError, RendererWarning):  # a warning, where the user's filter makes errors of them
                 raise
             except (Exception, SystemExit) as error:
                 why = f"{hook} raised {type(error).__name__}: {error}"

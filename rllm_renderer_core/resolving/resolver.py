@@ -80,12 +80,9 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         winner = usable(selection)
         faults: list[str] = []
         if selection.by_name and tokenizer is not None:
-            renderer = _created(selection)
-            faults = _judge(renderer, selection, lambda judgement: [str(fault) for fault in judgement.faults()]) or []
-            if request.parity == "prefer" and _comparable(selection):
-                better = _judge(renderer, selection, lambda judgement: _better(judgement, selection))
-                selection = better or selection
-                winner = usable(selection)
+            judged = _judge(_created(selection), selection, lambda it: (list(map(str, it.faults())), _better(it, selection)))
+            faults, better = judged or ([], None)
+            winner = usable(better or selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
     except RendererError as error:
@@ -214,7 +211,7 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | Non
     mode = selection.request.parity
 
     def judged(judgement: Judgement) -> tuple[Selection | None]:
-        better = _better(judgement, selection) if mode == "prefer" and selection.by_name else None
+        better = _better(judgement, selection)
         if better is None:
             judgement.enforce(mode)
         return (better,)
@@ -232,7 +229,10 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | Non
 
 
 def _better(judgement: Judgement, selection: Selection) -> Selection | None:
-    better = judgement.better(need_bridge=selection.request.require_bridge)
+    request = selection.request
+    if request.parity != "prefer" or not selection.by_name or not _comparable(selection):
+        return None
+    better = judgement.better(need_bridge=request.require_bridge)
     return None if better is None else selection.replaced(better)
 
 

@@ -47,10 +47,7 @@ except NoBackendError as error:
     result.append(error.fix)
 """
     (backend, fix), packages = cold(script, RLLM_RENDERER_PLUGINS="minimax-m3")
-    assert (
-        backend == "minimax-m3"
-        and "add its name to RLLM_RENDERER_PLUGINS (the plugin of the chat template serves any tokenizer" in fix
-    )
+    assert backend == "minimax-m3" and "add its name to RLLM_RENDERER_PLUGINS (it serves any tokenizer" in fix
     assert packages == ["rllm_renderer_core", "rllm_renderer_minimax_m3"]
 
 
@@ -79,9 +76,7 @@ def test_the_chat_template_can_be_disabled_like_any_plugin(install, monkeypatch)
     monkeypatch.setenv("RLLM_RENDERER_DISABLED", "chat-template")
     with pytest.raises(NoBackendError) as caught:
         select_backend("nobody/knows")
-    assert (
-        "take its name out of RLLM_RENDERER_DISABLED (the plugin of the chat template serves any tokenizer" in caught.value.fix
-    )
+    assert "take its name out of RLLM_RENDERER_DISABLED (it serves any tokenizer" in caught.value.fix
     with pytest.raises(BackendUnavailableError, match="switched off by RLLM_RENDERER_DISABLED"):
         select_backend("nobody/knows", backend="chat-template")
     with pytest.warns(RendererWarning, match="can't be compared with the tokenizer's chat template") as warned:
