@@ -80,9 +80,11 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         winner = usable(selection)
         faults: list[str] = []
         if selection.by_name and tokenizer is not None:
-            judged = _judge(_created(selection), selection, lambda it: (list(map(str, it.faults())), _better(it, selection)))
-            faults, better = judged or ([], None)
-            winner = usable(better or selection)
+            renderer = _created(selection)
+            faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
+            if _comparable(selection):
+                selection = _judge(renderer, selection, lambda judgement: _better(judgement, selection)) or selection
+                winner = usable(selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
     except RendererError as error:
@@ -230,7 +232,7 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | Non
 
 def _better(judgement: Judgement, selection: Selection) -> Selection | None:
     request = selection.request
-    if request.parity != "prefer" or not selection.by_name or not _comparable(selection):
+    if request.parity != "prefer" or not selection.by_name:
         return None
     better = judgement.better(need_bridge=request.require_bridge)
     return None if better is None else selection.replaced(better)
