@@ -32,7 +32,7 @@ class Installed(NamedTuple):
     registered: list[Registered]
     plugins: list[Plugin]
 
-    def first_answer(self, hook: str, use: Callable[[Any], T], **given: Any) -> T | None:
+    def first_answer(self, hook: str, use: Callable[[Any], T | None], **given: Any) -> T | None:
         """What is made of the first answer that isn't ``None`` of a hook; ``None`` where no plugin has one.
 
         Args:

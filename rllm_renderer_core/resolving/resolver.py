@@ -83,7 +83,8 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
             renderer = _created(selection)
             faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
             if _comparable(selection):
-                selection = _judge(renderer, selection, lambda judgement: _better(judgement, selection)) or selection
+                by_name = selection
+                selection = _judge(renderer, by_name, lambda judgement: _better(judgement, by_name)) or by_name
                 winner = usable(selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
@@ -196,7 +197,7 @@ def _create_error(selection: Selection, winner: Answered, error: BaseException) 
     )
 
 
-def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judgement], T]) -> T | None:
+def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judgement], T | None]) -> T | None:
     """What is made of a judgement by the tokenizer's chat template; ``None`` where no plugin gives one."""
     given = {"renderer": renderer, "query": selection.query, "backends": selection.addressed}
     return selection.installed.first_answer("rllm_renderer_judge", use, **given)
