@@ -61,7 +61,7 @@ def test_what_could_be_installed_is_listed_with_its_fix(run, no_plugins, monkeyp
 
 
 def test_no_plugin_is_imported_without_check(python, tmp_path):
-    """CASES 37: in a process of its own, with all of this project's plugins and one that would end the process."""
+    """In a process of its own, with all of this project's plugins and one that would end the process."""
     from rllm_renderer_core.testing import fake_distribution
 
     with fake_distribution(
