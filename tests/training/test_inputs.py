@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import json
@@ -104,7 +105,8 @@ def test_the_same_rows_have_the_same_digest_from_any_file(tmp_path: pathlib.Path
     saved = datasets.Dataset.from_dict({"made": more["made"], "messages": [TALK] * 2}).with_format("numpy")
     saved.save_to_disk(str(tmp_path / "saved"))
     for name in ("bom.jsonl", "array.json", "one line.json", "lines.json", "more.parquet", "text.parquet", "saved"):
-        got = built(tmp_path / name, mapper)
+        with pytest.warns(match="nobody reads") if name in ("more.parquet", "saved") else contextlib.nullcontext():
+            got = built(tmp_path / name, mapper)
         assert got[0]["digest"] == wanted[0]["digest"] and not got[1], name
 
 
@@ -150,7 +152,7 @@ def test_a_turn_of_sharegpt_keeps_its_weight(key: str, value: Any) -> None:
 
 
 def test_blank_tools_are_none_and_a_column_that_isnt_json_is_named() -> None:
-    assert conversation_of({**GOOD, "tools": " "}) == (TALK, None)
+    assert conversation_of({**GOOD, "tools": " "}) == (TALK, None, [])
     with pytest.raises(MessageError, match="conversations is text, and not JSON"):
         conversation_of({"conversations": "hello"})
 

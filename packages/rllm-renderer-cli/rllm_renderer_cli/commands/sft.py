@@ -28,6 +28,7 @@ from .render import token_text, visible
 @click.option("--history", type=click.Choice(["template", "verbatim"]), default="template", help="What a turn stands behind.")
 @click.option("--part", "parts", multiple=True, type=click.Choice(["reasoning", "content", "tool_calls"]), help="Only these.")
 @click.option("--skip-unreachable", is_flag=True, help="Leave out turns that the model can't say, not their whole row.")
+@click.option("--strict", is_flag=True, help="Refuse rows with keys that nobody reads and that may say how to train.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; all cores if left out.")
 @click.option("--shard-rows", type=click.IntRange(1), default=20_000, help="Input rows a file: what a killed run does again.")
 @click.option("--show", "shown", type=click.IntRange(1), metavar="N", help="Print the sequences of N rows; write nothing.")
@@ -41,6 +42,7 @@ def command(
     history: str,
     parts: tuple[str, ...],
     skip_unreachable: bool,
+    strict: bool,
     jobs: int | None,
     shard_rows: int,
     shown: int | None,
@@ -63,7 +65,7 @@ def command(
     if parts:
         wanted["parts"] = sorted(parts)
     if shown is not None:
-        _show(data, shown, renderer, loaded, wanted)
+        _show(data, shown, renderer, loaded, wanted, strict=strict)
         return
     assert output is not None
     try:
@@ -78,6 +80,7 @@ def command(
         options=options,
         pin=renderer.resolution.to_dict(),
         supervised_options=wanted,
+        strict=strict,
         load=load_tokenizer,
     )
     with progress(f"{renderer.backend}:{renderer.name}") as tell:
@@ -85,7 +88,7 @@ def command(
     show_json({key: manifest[key] for key in ("counts", "parts", "digest")})
 
 
-def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted: dict[str, Any]) -> None:
+def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted: dict[str, Any], *, strict: bool) -> None:
     """The sequences of the first rows: what is trained in colour, what is context dim."""
     from rllm_renderer_training.bulk.inputs import is_columnar, read_rows
     from rllm_renderer_training.bulk.mapper import NOTHING, examples_of
@@ -94,7 +97,7 @@ def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted:
 
     for number, row in enumerate(islice(read_rows(data), count)):
         try:
-            examples = examples_of(renderer, row.value(), wanted, columnar=is_columnar(data))
+            examples = examples_of(renderer, row.value(), wanted, columnar=is_columnar(data), strict=strict)
         except RendererError as error:
             show(Text(f"row {number}: rejected: {str(error).splitlines()[0]}", "bold red"))
             continue

@@ -12,14 +12,16 @@ import json
 import os
 import pathlib
 import signal
-from collections.abc import Callable, Iterator
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from rllm_renderer_core.errors import MessageError
+from rllm_renderer_core.errors import MessageError, OptionError
 
-from .inputs import Row, is_columnar, read_rows
+from .inputs import Row, is_columnar, read_rows, unread_columns
 from .mapper import SupervisedMapper
 from .plan import plan_of, replace_whole, same_plan
 
@@ -31,6 +33,7 @@ _TYPES = {
     "trained": ["int32"],
     "reason": "string",
     "skipped": "string",
+    "unread": ["string"],
     "error": "string",
 }
 
@@ -79,8 +82,11 @@ def build(
         tell: Gets a line of progress.
 
     Raises:
-        OptionError: The folder holds another run.
+        OptionError: The folder holds another run; or there are columns that nobody reads, and the mapper is strict.
     """
+    unread = unread_columns(source)
+    if unread and mapper.strict:
+        raise OptionError(f"nobody reads {_told(unread)}", fix="drop these columns, or leave strict out", option="strict")
     output.mkdir(parents=True, exist_ok=True)
     plan = plan_of(source, mapper, shard_rows)  # makes the renderer before the workers are forked, which then have it
     same_plan(output / "plan.json", plan)
@@ -92,7 +98,14 @@ def build(
             _write_shard(inputs, number, mapper, processes, part, rejected, columnar=is_columnar(source))
         number, shard = number + len(inputs), shard + 1
         tell(f"{number} rows")
-    return _finish(output, plan, shard, number)
+    manifest = _finish(output, plan, shard, number, unread)
+    if manifest["unread"]:
+        warnings.warn(f"{source.name}: nobody reads {_told(manifest['unread'])}, which may say how to train", stacklevel=2)
+    return manifest
+
+
+def _told(unread: Mapping[str, int]) -> str:
+    return ", ".join(f"{key} ({count} rows)" for key, count in unread.items())
 
 
 def _write_shard(
@@ -169,17 +182,18 @@ def _interrupt_kept() -> Iterator[None]:
         raise
 
 
-def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int) -> dict[str, Any]:
+def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int, columns: Mapping[str, int]) -> dict[str, Any]:
     import pyarrow.compute
     import pyarrow.parquet
 
     digest = hashlib.sha256()
     counts = {"rows": rows, "rejected": 0, "sequences": 0, "ids": 0, "trained_ids": 0, "rows_with_skipped_turns": 0}
-    with open(output / "rejected.jsonl.part", "wb") as out:
+    unread, last = Counter(columns), -1
+    with open(output / "rejected.jsonl.part", "wb") as rejected:
         for shard in range(shards):
             with open(output / f"rejected-{shard:05d}.jsonl", "rb") as lines:
                 for line in lines:
-                    out.write(line)
+                    rejected.write(line)
                     counts["rejected"] += 1
             with pyarrow.parquet.ParquetFile(output / f"part-{shard:05d}.parquet") as file:
                 for batch in file.iter_batches(batch_size=256):
@@ -189,10 +203,13 @@ def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int) 
                         counts["ids"] += len(row["input_ids"])
                         counts["trained_ids"] += sum(row["assistant_masks"])
                         counts["rows_with_skipped_turns"] += bool(row["skipped"])
+                        unread.update(row["unread"] if row["row"] != last else ())
+                        last = row["row"]
     os.replace(output / "rejected.jsonl.part", output / "rejected.jsonl")
     manifest = {
         **plan,
         "counts": counts,
+        "unread": dict(sorted(unread.items())),
         "parts": [f"part-{at:05d}.parquet" for at in range(shards)],
         "digest": digest.hexdigest(),
     }
