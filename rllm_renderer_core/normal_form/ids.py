@@ -10,10 +10,12 @@ import operator
 import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from itertools import islice
 from typing import Any, overload
 
-from ..errors import TokenIdError
+from ..errors import ContractError, TokenIdError
+from ..types import RenderedTokens
 
 WHOLE = 8_192
 """Lists up to this size are looked through id by id. Of a longer one, which is a prompt that came from a renderer before, the
@@ -170,3 +172,81 @@ def common_prefix(one: Iterable[object], other: Iterable[object]) -> int:
             break
         count += 1
     return count
+
+
+class BridgedTokens(RenderedTokens):
+    """A bridge's tokens, put together when they are read: on a long history that costs more than all else.
+
+    Over the previous prompt and completion the attribution is ``None``.
+
+    Attributes:
+        history: The previous prompt.
+        completion: What was sampled from it.
+        delta: What comes behind both, with its part of the attribution in ``delta_indices`` and ``delta_mask``.
+    """
+
+    def __init__(
+        self,
+        history: Sequence[int],
+        completion: list[int],
+        delta: list[int],
+        delta_indices: list[int | None] | None = None,
+        delta_mask: list[bool | None] | None = None,
+        multi_modal_data: Any = None,
+        *,
+        whole: list[int] | None = None,
+    ) -> None:
+        self.history, self.completion, self.delta = history, completion, delta
+        self.delta_indices, self.delta_mask = delta_indices, delta_mask
+        self.multi_modal_data = multi_modal_data
+        if whole is not None:
+            self.__dict__["token_ids"] = whole
+
+    @cached_property
+    def token_ids(self) -> list[int]:  # type: ignore[override]
+        # A view copies its list in one piece, where unpacking it would take a step for each id of the history.
+        out = self.history.to_list() if isinstance(self.history, IdsView) else list(self.history)
+        out += self.completion
+        out += self.delta
+        return out
+
+    @cached_property
+    def message_indices(self) -> list[int | None] | None:  # type: ignore[override]
+        return self._behind_history(self.delta_indices)
+
+    @cached_property
+    def sampled_mask(self) -> list[bool | None] | None:  # type: ignore[override]
+        return self._behind_history(self.delta_mask)
+
+    def _behind_history(self, values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else [None] * (len(self.history) + len(self.completion)) + values
+
+
+def check_lengths(out: RenderedTokens, backend: str) -> None:
+    """Check that a backend's attribution has an entry for each id; ``ContractError`` where it hasn't."""
+    for name in ("message_indices", "sampled_mask"):
+        values = getattr(out, name)
+        if values is None:
+            continue
+        if not isinstance(values, list):
+            raise ContractError(f"backend {backend!r} returned {name} as {type(values).__name__} instead of a list")
+        if len(values) != len(out.token_ids):
+            raise ContractError(f"backend {backend!r}: {name} has {len(values)} entries for {len(out.token_ids)} ids")
+
+
+def check_attribution(indices: Any, mask: Any, backend: str, messages: int | None) -> None:
+    """Check that a backend's attribution is of messages' indices and of truth values; ``ContractError`` where it isn't."""
+    try:
+        known = set(indices or ())
+        odd_mask = set(mask or ()) - {True, False, None}
+    except TypeError as error:  # a list among them
+        raise ContractError(f"backend {backend!r} returned an attribution that isn't of numbers: {error}") from error
+    known.discard(None)
+    if any(not isinstance(index, int) for index in known):
+        raise ContractError(f"backend {backend!r} returned message_indices that aren't int: {sorted(map(repr, known))[:3]}")
+    if messages is not None and known and not -1 <= min(known) <= max(known) < messages:
+        raise ContractError(
+            f"backend {backend!r}: message_indices reach from {min(known)} to {max(known)}, and there are {messages} messages"
+        )
+    if odd_mask:
+        raise ContractError(f"backend {backend!r} returned a sampled_mask with {sorted(map(repr, odd_mask))[0]} in it")

@@ -8,8 +8,6 @@ The normal form of a message is a new dict without ``None`` values, with
 - ``tool_calls``: ``{"id", "type": "function", "function": {"name", "arguments"}}`` (``id`` left out where there is none),
   ``arguments`` JSON text: text that was given stays byte for byte, a mapping becomes JSON with keys in their order;
 - ``tool_call_id``, ``name`` and any further keys as they came.
-
-The normal form of a tool is OpenAI's wrapper ``{"type": "function", "function": {...}}``: what serving passes to a template.
 """
 
 from __future__ import annotations
@@ -19,8 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import MessageError, RendererError, ToolError, UnsupportedContentError
-from ..types import ToolSpec
-from .tool_schemas import without_nulls
 
 MEDIA_TYPES = frozenset({"image", "image_url", "video", "video_url", "audio", "input_audio", "audio_url", "file"})
 
@@ -33,34 +29,10 @@ def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
-    return _each(messages, _message, MessageError)
+    return normalized_list(messages, _message, MessageError)
 
 
-def normalize_tools(
-    tools: Iterable[Any] | None, unusable: Callable[[RendererError], None] | None = None
-) -> list[dict[str, Any]] | None:
-    """OpenAI wrappers from wrappers, bare function dicts or ``ToolSpec``; no key is dropped, added or moved.
-
-    But properties that are null: a columnar file adds them, and they are no schemas (``without_nulls``).
-
-    Args:
-        tools: Declarations.
-        unusable: Called with the error of each that can't be used, which is left out, instead of raising it.
-
-    Returns:
-        ``None`` for ``None`` and for an empty list: a template treats both alike.
-
-    Raises:
-        ToolError: With the index of the tool that can't be used, and why.
-    """
-    if tools is None:
-        return None
-    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
-        raise ToolError(f"tools must be a list of declarations, not {type(tools).__name__}")
-    return _each(tools, _tool, ToolError, unusable) or None
-
-
-def _each(
+def normalized_list(
     values: Iterable[Any],
     normal: Callable[[int, Any], dict[str, Any]],
     kind: type[MessageError] | type[ToolError],
@@ -94,6 +66,12 @@ def has_media(message: Mapping[str, Any]) -> bool:
     return not isinstance(message["content"], str)
 
 
+def has_white_edges(message: Mapping[str, Any]) -> bool:
+    """Whether a text of a normalised message, or its reasoning, begins or ends with white space."""
+    texts = (message["content"], message.get("reasoning_content"))
+    return any(isinstance(text, str) and (text[:1].isspace() or text[-1:].isspace()) for text in texts)
+
+
 def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
     """Raises ``UnsupportedContentError`` for the first message with media: for renderers of text."""
     for index, message in enumerate(messages):
@@ -106,7 +84,7 @@ def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
             )
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any] | None:
+def as_mapping(value: Any) -> Mapping[str, Any] | None:
     """A mapping, from a mapping or an object such as the OpenAI client's (pydantic, or plain attributes)."""
     if isinstance(value, Mapping):
         return value
@@ -122,7 +100,7 @@ def _message(index: int, message: Any) -> dict[str, Any]:
         role, content = message.get("role"), message.get("content")
         if type(role) is str and role and role.isascii() and type(content) is str and content.isascii():
             return {"role": role, "content": content}
-    source = _as_mapping(message)
+    source = as_mapping(message)
     if source is None:
         raise MessageError(f"message {index} must be a mapping, not {type(message).__name__}", index=index)
     role = source.get("role")
@@ -171,7 +149,7 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
     for part in content:
         if isinstance(part, str):
             part = {"type": "text", "text": part}
-        part = _as_mapping(part)
+        part = as_mapping(part)
         kind = part.get("type") if part is not None else None
         if part is not None and kind == "text" and isinstance(part.get("text"), str):
             parts.append({"type": "text", "text": part["text"]})
@@ -208,14 +186,14 @@ def _refuse_surrogates(text: Any, index: int, where: str) -> None:
 
 
 def _call(index: int, at: int, call: Any) -> dict[str, Any]:
-    source = _as_mapping(call)
+    source = as_mapping(call)
     if source is not None:
         inner, call_id = source.get("function"), source.get("id")
     else:
         inner, call_id = getattr(call, "function", None), getattr(call, "id", None)
     if inner is None:
         inner = call if source is None else source
-    function = _as_mapping(inner)
+    function = as_mapping(inner)
     if function is not None:
         name, arguments = function.get("name"), function.get("arguments")
     else:
@@ -248,29 +226,3 @@ def _call(index: int, at: int, call: Any) -> dict[str, Any]:
     out["type"] = "function"
     out["function"] = {"name": name, "arguments": text}
     return out
-
-
-def _tool(index: int, tool: Any) -> dict[str, Any]:
-    if isinstance(tool, ToolSpec):
-        tool = tool.to_dict()
-    source = _as_mapping(tool)
-    if source is None:
-        raise ToolError(f"tool {index} must be a mapping or a ToolSpec, not {type(tool).__name__}", index=index)
-    function = source.get("function") if "function" in source else source
-    function = _as_mapping(function)
-    if function is None:
-        raise ToolError(f"tool {index}: function must be a mapping", index=index)
-    if source.get("type", "function") != "function":
-        raise ToolError(f"tool {index} is of type {source['type']!r}; only functions can be declared", index=index)
-    name = function.get("name")
-    if not isinstance(name, str) or not name:
-        raise ToolError(f"tool {index} has no function name", index=index)
-    parameters = function.get("parameters")
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise ToolError(f"tool {index} ({name}): parameters must be a JSON schema object", index=index)
-    bare = function is source
-    if parameters is not None and (schema := without_nulls(parameters)) is not parameters:
-        function = {**function, "parameters": schema}
-    if bare:
-        return {"type": "function", "function": {key: value for key, value in function.items() if key != "type"}}
-    return {"type": "function", **source, "function": dict(function)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -164,5 +165,19 @@ class Backend:
         return {}
 
 
-in_probe: ContextVar[bool] = ContextVar("in_probe", default=False)
-"""True while probes are rendered: for renderers that log what a conversation loses, which is no news about a probe."""
+_in_probe: ContextVar[bool] = ContextVar("in_probe", default=False)
+
+
+@contextmanager
+def rendering_probes() -> Iterator[None]:
+    """While probe conversations are rendered: renderers that log what a conversation loses have no news to tell then."""
+    token = _in_probe.set(True)
+    try:
+        yield
+    finally:
+        _in_probe.reset(token)
+
+
+def is_probe() -> bool:
+    """Whether what is rendered right now is a probe conversation."""
+    return _in_probe.get()

@@ -203,7 +203,7 @@ def test_without_the_vocabulary_it_says_so_in_one_line(run, monkeypatch):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "zai-org/GLM-5"])
 def test_another_models_tokenizer_from_a_folder(run, tmp_path, model):
     import real_tokenizers

@@ -109,7 +109,8 @@ def test_nothing_else_may_be_refused(install):
 
 def test_an_option_that_the_backend_cant_honour_is_no_match(install):
     install("rllm-renderer-toy", source=plugin_source("right"))
-    found = detection.try_all(load_backends()[0][0], Query("m", TemplateTokenizer(), thinking=True), parity.Budget())
+    toy = next(each for each in load_backends().registered if each.backend.name == "toy")
+    found = detection.try_all(toy, Query("m", TemplateTokenizer(), thinking=True), parity.Budget())
     assert [each.error for each in found] == ["can't honour thinking=True"]
 
 
@@ -329,14 +330,14 @@ def test_strict_mode_changes_no_result(install, monkeypatch, kind):
 def test_a_renderer_can_tell_a_probe_from_a_users_conversation(install):
     from toy import ToyRenderer
 
-    from rllm_renderer_core.plugin import in_probe
+    from rllm_renderer_core.plugin import is_probe
     from rllm_renderer_core.testing import wrap
 
     class Listens(ToyRenderer):
         heard: tuple[bool, ...] = ()
 
         def render(self, messages, **more):
-            self.heard += (in_probe.get(),)
+            self.heard += (is_probe(),)
             return super().render(messages, **more)
 
     bare = Listens()

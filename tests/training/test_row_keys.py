@@ -211,12 +211,12 @@ def test_the_same_rows_are_heard_alike_from_every_kind_of_file(tmp_path: pathlib
     assert manifest["unread"] == {"advantage": 2, "messages.tone": 1}
     assert manifest["counts"]["rejected"] == 1 and manifest["counts"]["rows"] == 4
     (line,) = (tmp_path / f"{kind}.out" / "rejected.jsonl").read_text().splitlines()
-    assert json.loads(line)["row"] == 3 and "enable_thinking" in json.loads(line)["reason"]
+    assert json.loads(line)["row"] == 4 and "enable_thinking" in json.loads(line)["reason"]
     sequences = pyarrow.parquet.read_table(tmp_path / f"{kind}.out" / "part-00000.parquet").to_pylist()
     heard: dict[int, list[int]] = {}
     for row in sequences:
         heard.setdefault(row["row"], []).extend(row["trained"])
-    assert heard == {0: [3], 1: [1, 3], 2: [2, 4]}
+    assert heard == {1: [3], 2: [1, 3], 3: [2, 4]}
     strict = {"rows.jsonl": None}.get(kind, OptionError)
     if strict:
         with pytest.raises(strict, match=r"nobody reads advantage \(2 rows\)"):

@@ -1,14 +1,14 @@
 """Generated rollouts: begin, record, resume, extend, sync, rewrite and fork in any order, against a model of what must hold.
 
-``ROLLOUT_STEPS`` sets how many steps are taken: some hundreds by default, a hundred thousand for a long run.
+Some hundreds of steps; many thousands with ``--whole``.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import pickle
 
+import sampling
 import toy
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ from toy import END, ToyRenderer
 from rllm_renderer_core import RendererError
 from rllm_renderer_core.testing import wrap
 
-STEPS = int(os.environ.get("ROLLOUT_STEPS", "800"))
+STEPS = sampling.how_many(800, 20_000)
 PER_RUN = 20
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import BridgeDeclined, MessageError, RendererError, UnsupportedToolsError
-from ...plugin import in_probe
+from ...plugin import is_probe, rendering_probes
 from ...plugin.discovery import warn_once
 from ...probing.shape import declared_shapes, shape_of, without_repeats
 
@@ -74,7 +74,7 @@ _FIXES = {
 _CALL_FIX = "leave the call out (a format may have one call a turn, or ids with names in them, functions.NAME:0)"
 
 
-class DropCheck:
+class NothingDropped:
     """The check of one renderer; may be called by many threads, which may then learn the same shape twice.
 
     Args:
@@ -91,14 +91,14 @@ class DropCheck:
         self._render_ids, self._decode, self._name, self._lock, self._mode = render_ids, decode, name, lock, mode
         self._known: dict[Shape, tuple[Dropped, ...]] = {}
 
-    def check(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> None:
+    def after_render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> None:
         """Check messages and tools in normal form, which were rendered without an error.
 
         Raises:
             MessageError: A message's text, or one of its calls, doesn't show; ``index`` tells which.
             UnsupportedToolsError: A declaration doesn't show.
         """
-        if in_probe.get():
+        if is_probe():
             return
         dropped = self.dropped(messages, tools, opener)
         if dropped:
@@ -106,9 +106,7 @@ class DropCheck:
                 raise dropped[0].error(self._name)
             warn_once(f"dropped='warn': {dropped[0].said(self._name)}", key=("dropped", self._name, str(dropped[0])))
 
-    def refuse_bridge(
-        self, new: list[dict[str, Any]], tooled: bool, added: Callable[[list[dict[str, Any]]], list[int]]
-    ) -> None:
+    def after_bridge(self, new: list[dict[str, Any]], tooled: bool, added: Callable[[list[dict[str, Any]]], list[int]]) -> None:
         """Check the new messages of a bridge that was made.
 
         Args:
@@ -119,7 +117,7 @@ class DropCheck:
         Raises:
             BridgeDeclined: A text doesn't show: the render of the whole conversation tells whether it can be had at all.
         """
-        if in_probe.get():
+        if is_probe():
             return
         shape = ("bridge", shape_of(new), tooled)
         known = self._known.get(shape)
@@ -164,22 +162,20 @@ class DropCheck:
     def _tried(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, ids_of: Callable[[Trial], list[int]]
     ) -> tuple[Dropped, ...]:
-        token = in_probe.set(True)
-        try:
-            trial = Trial(messages, tools)
-            plain = ids_of(trial)
-            if self._decode is not None:
-                shown = self._text(plain)
-                return tuple(
-                    thing for word, thing in trial.things.items() if not (word in shown or trial.known_by_id(thing, shown))
-                )
-            return tuple(thing for word, thing in trial.things.items() if ids_of(Trial(messages, tools, word)) == plain)
-        except Exception as error:
-            # The stand-in words are refused where the real texts weren't: nothing can be said of this shape.
-            logger.info("%s: what it shows of this shape of conversation can't be told: %r", self._name, error)
-            return ()
-        finally:
-            in_probe.reset(token)
+        with rendering_probes():
+            try:
+                trial = Trial(messages, tools)
+                plain = ids_of(trial)
+                if self._decode is not None:
+                    shown = self._text(plain)
+                    return tuple(
+                        thing for word, thing in trial.things.items() if not (word in shown or trial.known_by_id(thing, shown))
+                    )
+                return tuple(thing for word, thing in trial.things.items() if ids_of(Trial(messages, tools, word)) == plain)
+            except Exception as error:
+                # The stand-in words are refused where the real texts weren't: nothing can be said of this shape.
+                logger.info("%s: what it shows of this shape of conversation can't be told: %r", self._name, error)
+                return ()
 
     def _rendered(self, trial: Trial, opener: bool) -> list[int]:
         with self._lock:

@@ -22,7 +22,6 @@ from ...probing.text import Atom
 from ...types import ToolCall
 from .argument_texts import stands, swallows, texts_in
 from .canonical import canonical
-from .written_calls import WrittenCalls
 
 Render = Callable[[list[dict[str, Any]]], str]
 """Messages to the text of their prompt, control tokens spelled out."""
@@ -42,7 +41,6 @@ class Rewriter:
 
     def __init__(self, render: Render, written_calls: Callable[[Sequence[ToolCall]], str] | None = None) -> None:
         self._render, self._written_calls = render, written_calls
-        self._known = WrittenCalls(self._write)
 
     def _write(self, calls: Sequence[ToolCall]) -> str | None:
         try:
@@ -70,7 +68,7 @@ class Rewriter:
         def written() -> str | None:
             return self._write(calls)
 
-        return [fault(call, written, atoms, tools, self._known) for call in calls]
+        return [fault(call, written, atoms, tools) for call in calls]
 
 
 def fault(
@@ -78,7 +76,6 @@ def fault(
     again: str | Callable[[], str | None] | None,
     atoms: Sequence[Atom] = (),
     tools: Sequence[Any] | None = None,
-    known: WrittenCalls | None = None,
 ) -> str | None:
     """Why a call isn't what its raw text says, or ``None``.
 
@@ -87,7 +84,6 @@ def fault(
         again: A text that has it, written again, or what gives one; ``None`` where the backend can't write calls.
         atoms: The completion.
         tools: Declarations in normal form.
-        known: How calls of this shape are written, where it is known already.
     """
     arguments = call["function"]["arguments"]
     try:
@@ -99,7 +95,7 @@ def fault(
     header = _header(call, arguments)
     if header is not None and len(header) <= _LONGEST_HEADER and _HEADER.fullmatch(header):
         return None  # the very text of the arguments, behind the name and what can't be a value
-    if _is_json_call(call, values) or (known is not None and known.same(call, values)):
+    if _is_json_call(call, values):
         return None
     written = again() if callable(again) else again
     if written is None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from ..app import BadInput, one_line
 from ..options import load_tokenizer, read_json, tokenizer_option
 from ..output import echo
+from ..wording import BadInput, one_line
 
 
 @click.command("check", short_help="Check a pinned resolution against what is installed, or against another.")

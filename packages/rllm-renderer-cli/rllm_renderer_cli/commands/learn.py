@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from ..app import BadInput
 from ..options import load_tokenizer
 from ..output import progress, show, show_json, table
+from ..wording import BadInput
 
 if TYPE_CHECKING:
     from rllm_renderer_template.parser.learned import LearnedParser
@@ -39,7 +39,7 @@ def command(model: str, as_json: bool, path: Path | None) -> None:
     if chat_template(tokenizer) is None:
         raise BadInput(f"{model} has no chat template: there is nothing to learn from")
     with progress("learning"):
-        parser = ChatTemplateRenderer(tokenizer, {}, bridge=False).parser
+        parser = ChatTemplateRenderer(tokenizer, {}).parser
         summary = str(parser)
     if as_json:
         show_json(

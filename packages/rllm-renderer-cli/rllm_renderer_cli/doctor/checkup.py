@@ -20,9 +20,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from rllm_renderer_template.chat_template.names import TEMPLATE_BACKEND
 
-from rllm_renderer_core.plugin.discovery import plugins
+from rllm_renderer_core.plugin.discovery import load, plugins
 from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
-from rllm_renderer_core.plugin.loading import load
 from rllm_renderer_core.plugin.metadata import PluginInfo, find
 from rllm_renderer_core.version import __version__
 

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import signal
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -69,9 +70,9 @@ def build(
     *,
     processes: int = 1,
     shard_rows: int = 20_000,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Callable[[int], None] = lambda rows: None,
 ) -> dict[str, Any]:
-    """Write ``part-*.parquet``, ``rejected.jsonl`` and ``manifest.json`` into ``output``; returns the manifest.
+    """Write ``part-*.parquet``, ``rejected.jsonl`` and ``manifest.json`` into ``output``; returns the manifest, rows from 1.
 
     Args:
         source: See ``read_rows``.
@@ -79,7 +80,7 @@ def build(
         mapper: Applied to each row; its pin goes into the manifest.
         processes: Workers.
         shard_rows: Input rows a shard.
-        tell: Gets a line of progress.
+        tell: Called after each shard with the number of input rows that are done.
 
     Raises:
         OptionError: The folder holds another run; or there are columns that nobody reads, and the mapper is strict.
@@ -95,9 +96,9 @@ def build(
     while inputs := list(islice(rows, shard_rows)):
         part, rejected = output / f"part-{shard:05d}.parquet", output / f"rejected-{shard:05d}.jsonl"
         if not part.exists():
-            _write_shard(inputs, number, mapper, processes, part, rejected, columnar=is_columnar(source))
+            _write_shard(inputs, number + 1, mapper, processes, part, rejected, columnar=is_columnar(source))
         number, shard = number + len(inputs), shard + 1
-        tell(f"{number} rows")
+        tell(number)
     manifest = _finish(output, plan, shard, number, unread)
     if manifest["unread"]:
         warnings.warn(f"{source.name}: nobody reads {_told(manifest['unread'])}, which may say how to train", stacklevel=2)
@@ -170,8 +171,17 @@ def _environment_kept() -> Iterator[None]:
 
 @contextmanager
 def _interrupt_kept() -> Iterator[None]:
-    """Ctrl-C is Ctrl-C, where ``datasets`` raises instead that its workers don't answer any more."""
+    """Ctrl-C is this process's alone: workers would each write a traceback, and ``datasets`` raises that they don't answer."""
+    process, before = os.getpid(), signal.getsignal(signal.SIGINT)
+
+    def interrupt(*signal_and_frame: Any) -> None:
+        if os.getpid() == process:  # a forked worker has the handler too
+            raise KeyboardInterrupt
+
+    is_ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
     try:
+        if is_ours:
+            signal.signal(signal.SIGINT, interrupt)
         yield
     except Exception as error:
         cause: BaseException | None = error
@@ -180,6 +190,9 @@ def _interrupt_kept() -> Iterator[None]:
                 raise KeyboardInterrupt from None
             cause = cause.__context__
         raise
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int, columns: Mapping[str, int]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Row(NamedTuple):
         except (ValueError, RecursionError) as error:
             raise MessageError(f"the row isn't JSON: {error}") from None
         if not isinstance(value, Mapping):
-            raise MessageError(f"the row is a {type(value).__name__}, not an object")
+            raise MessageError(f"the row must be an object, not {type(value).__name__}")
         return value
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rllm_renderer_core.errors import MessageError, ToolError
-from rllm_renderer_core.normal_form.messages import normalize_tools
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 from ..sequences.omitted_parts import API_KEYS
 from ..sequences.weights import UNCERTAIN_KEYS, WEIGHT_KEYS, refuse_uncertain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.probing.text import decoder_of
+from rllm_renderer_core.normal_form.tokenizer import decoder_of
 
 from ..errors import RolloutError
 

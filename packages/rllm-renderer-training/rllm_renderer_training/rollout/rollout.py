@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 from rllm_renderer_core.types import Message
 
 from ..errors import RolloutError

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 from rllm_renderer_core.renderer.resolution import Resolution
 
 from ..errors import RolloutError

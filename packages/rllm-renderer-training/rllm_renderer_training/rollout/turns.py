@@ -7,7 +7,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
 from rllm_renderer_core.normal_form.ids import IdsView
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 from rllm_renderer_core.types import Message, ParsedResponse
 
 from ..errors import RolloutError
