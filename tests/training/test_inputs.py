@@ -72,16 +72,16 @@ ODD: list[tuple[Any, str]] = [
     ('{"messages": [{"role": "user", "content": "é"}]}'.encode("latin-1"), "isn't UTF-8"),
     ({"messages": [{"role": "user", "content": "a\u2028b\u2029c\x85d"}]}, "nothing in this row"),
     ({**GOOD, "tools": "none"}, "tools is text, and not JSON"),
-    (b"5", "is a int, not an object"),
+    (b"5", "is an int, not an object"),
 ]
 
 
 def test_an_odd_row_is_rejected_and_the_others_are_there(tmp_path: pathlib.Path, mapper: Any) -> None:
     rows = [each for odd, _ in ODD for each in (odd, GOOD)]
     manifest, rejected = built(lines(tmp_path / "odd.jsonl", *rows), mapper)
-    assert sorted(rejected) == [2 * at for at in range(len(ODD))]
+    assert sorted(rejected) == [2 * at + 1 for at in range(len(ODD))]
     for at, (_, said) in enumerate(ODD):
-        assert said in rejected[2 * at]
+        assert said in rejected[2 * at + 1]
     assert manifest["counts"]["sequences"] == len(ODD)
 
 
@@ -116,7 +116,7 @@ def test_columns_that_arent_a_conversation_are_rejected(tmp_path: pathlib.Path, 
     for name, messages, said in (("calls", called, "tool_calls must be a list"), ("date", dated, "datetime")):
         parquet.write_table(pyarrow.table({"messages": [messages]}), tmp_path / f"{name}.parquet")
         _, rejected = built(tmp_path / f"{name}.parquet", mapper)
-        assert list(rejected) == [0] and said in rejected[0]
+        assert list(rejected) == [1] and said in rejected[1]
 
 
 def test_files_that_cant_be_read_at_all_say_what_to_do(tmp_path: pathlib.Path) -> None:
