@@ -170,7 +170,7 @@ def _page(report: Any, bridges: list[Any], ok: bool, *, without: str, everything
 def _table(what: str, named: list[tuple[str, Any]], everything: bool) -> RenderableType:
     """A row for each conversation, or for all that have the same outcome for the same reason."""
     if everything:
-        return table((what, "ids", "why"), [(name, _outcome(result), result.reason or "-") for name, result in named])
+        return table((what, "ids", "why"), [(name, _outcome(result), result.reason or "") for name, result in named])
     groups: dict[tuple[str, str], list[tuple[str, Any]]] = {}
     for name, result in named:
         groups.setdefault((result.outcome.value, result.reason or ""), []).append((name, result))
