@@ -206,7 +206,7 @@ def test_without_the_vocabulary_it_says_so_with_the_fix(run, monkeypatch):
     assert result.stderr.splitlines()[1:] == [f"  fix: {fix}"]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "zai-org/GLM-5"])
 def test_another_models_tokenizer_from_a_folder(run, tmp_path, model):
     import real_tokenizers

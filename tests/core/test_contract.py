@@ -27,7 +27,7 @@ from rllm_renderer_core import (
     ToolError,
     UnsupportedContentError,
 )
-from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.plugin import RendererTraits, in_probe
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}]
@@ -158,7 +158,7 @@ def test_the_newline_behind_the_close_is_not_doubled_row_01(renderer):
 def test_a_completion_that_ends_inside_reasoning_is_declined_row_07(declares, completion, word):
     bare = ToyRenderer()
     if not declares:
-        bare.reasoning_ids = None
+        bare.traits = RendererTraits()
     assert f"{word} inside reasoning" in reason(wrap(bare), completion=completion)
 
 
@@ -226,7 +226,7 @@ def test_bad_tools_do_not_stop_parsing(renderer):
 
 
 def test_media_raises_in_render_and_declines_in_a_bridge_row_28(renderer):
-    message = {"role": "user", "content": [{"type": "image", "image": "x"}]}
+    message = {"role": "user", "content": [{"type": "image", "image": b"x"}]}
     with pytest.raises(
         UnsupportedContentError, match=r"message 2 \(user\) has image content, and wrapped:ToyRenderer"
     ) as caught:
@@ -237,7 +237,7 @@ def test_media_raises_in_render_and_declines_in_a_bridge_row_28(renderer):
 
 def test_a_renderer_that_carries_media_gets_it():
     class Seeing(Watching):
-        supports_media = True
+        traits = RendererTraits(supports_media=True)
 
         def body(self, message):
             if isinstance(message["content"], list):
@@ -247,7 +247,7 @@ def test_a_renderer_that_carries_media_gets_it():
 
     seen: list[object] = []
     bare = Seeing()
-    parts = [{"type": "image", "image": "x"}]
+    parts = [{"type": "image", "image": b"x"}]
     wrap(bare).render([{"role": "user", "content": parts}])
     assert seen == [parts]
     assert wrap(bare).bridge_to_next_turn(P, C, [{"role": "user", "content": parts}]) is not None
@@ -331,8 +331,7 @@ def test_stops_are_a_sorted_list():
         def get_stop_token_ids(self):
             return [END, 3, END]
 
-        def get_stop_strings(self):
-            return ["\n\nUser:"]
+        traits = RendererTraits(stop_strings=["\n\nUser:"])
 
     renderer = wrap(Stops())
     assert renderer.get_stop_token_ids() == [3, END]
@@ -508,7 +507,7 @@ def test_a_result_in_a_history_without_calls_is_no_crash_row_19(renderer):
 
 def test_a_renderer_may_refuse_names():
     class Nameless(Watching):
-        wants_result_names = False
+        traits = RendererTraits(fills_result_names=False)
 
     bare = Nameless()
     wrap(bare).bridge_to_next_turn(P, sampled("look"), [result(tool_call_id="a")])

@@ -11,7 +11,7 @@ from rllm_renderer_training import Rollout
 from toy import ToyRenderer, ToyTokenizer, decode
 
 from rllm_renderer_core import BridgeDeclined, MessageError, RendererWarning, UnsupportedToolsError, resolve
-from rllm_renderer_core.probing.shape import MOST_REPEATS
+from rllm_renderer_core.guards.nothing_dropped.dropped import MOST_REPEATS
 from rllm_renderer_core.testing import wrap
 
 USER = {"role": "user", "content": "How many?"}
@@ -79,7 +79,7 @@ def test_warn_says_it_once_and_renders_without_it(no_plugins, install, tokenizer
     bare = Forgetful("developer")
     renderer = wrap(bare, tokenizer)
     renderer.resolution.options["dropped"] = "warn"
-    again = type(renderer)(*renderer._made_of[:4])
+    again = type(renderer)(*renderer._made_of[:3], renderer.resolution)
     with pytest.warns(RendererWarning, match=r"dropped='warn': message 0 \(developer\)"):
         ids = again.render_ids([DEVELOPER, USER])
     assert ids == bare.render_ids([USER])

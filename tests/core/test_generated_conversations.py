@@ -1,7 +1,7 @@
 """Generated conversations on every backend: rendered with everything in it, or a typed error that names a message.
 
 Roles come in any order, developer and system messages anywhere, contents as text, parts, blank or absent, results without
-calls, names and ids of all kinds. ``RENDERER_WHOLE=1`` tries 10,000 a backend, else a sample.
+calls, names and ids of all kinds. ``--whole`` tries 10,000 a backend, else a sample.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Texts made of fragments of control tokens: whole, cut, repeated, nested, look-alikes; none of them becomes a control id.
 
-``RENDERER_WHOLE=1`` takes 20,000 texts a vocabulary, and 20,000 that go through renderers; else it is a fixed sample.
+``--whole`` takes 20,000 texts a vocabulary, and 20,000 that go through renderers; else it is a fixed sample.
 """
 
 from __future__ import annotations

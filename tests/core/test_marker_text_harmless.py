@@ -1,6 +1,6 @@
 """On text that spells no control token, literal text changes no id: generated conversations on real vocabularies.
 
-``RENDERER_WHOLE=1`` takes 10,000 conversations, else it is 90.
+``--whole`` takes 10,000 conversations, else it is 90.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``marker_text="literal"`` in training examples: no text becomes a control id, neither in a prompt nor in what is trained.
 
-``RENDERER_WHOLE=1`` takes every model on every backend, else it is a sample.
+``--whole`` takes every model on every backend, else it is a sample.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from rllm_renderer_core import MessageError, ToolCall, ToolCallStatus, ToolError, ToolSpec, UnsupportedContentError
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 
 def one(**message):

@@ -1,6 +1,6 @@
 """Generated turns through every backend that reads a model, with the parse contract: right or flagged, never wrong.
 
-A few models and turns; all of them, 500 turns each, with ``RENDERER_WHOLE=1``.
+A few models and turns; all of them, 500 turns each, with ``--whole``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Damaged completions of eleven formats: nothing raises, what is lossless has every letter, an OK call is what stands there.
 
-A small sample; ``RENDERER_WHOLE=1`` takes 20,000 of each format.
+A small sample; ``--whole`` takes 20,000 of each format.
 """
 
 from __future__ import annotations

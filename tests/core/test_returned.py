@@ -17,7 +17,7 @@ from rllm_renderer_core import (
     ToolCall,
     ToolCallStatus,
 )
-from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.plugin import RendererTraits, rendering_probes
 from rllm_renderer_core.testing import wrap
 
 np = pytest.importorskip("numpy", reason="numpy isn't installed: plugins that return its arrays aren't proven")
@@ -59,14 +59,11 @@ def test_case_40_render_ids_that_are_none_are_refused(name):
 
 @pytest.mark.parametrize("make", [tuple, np.array, lambda ids: list(np.array(ids)), lambda ids: array.array("I", ids)])
 def test_case_40_arrays_are_converted(make):
-    token = in_probe.set(True)  # ids that are the same whatever the messages say: nothing of them shows
-    try:
+    with rendering_probes():  # ids that are the same whatever the messages say: nothing of them shows
         assert returning("render_ids", make(P)).render_ids(OPENING) == P
         out = returning("render", RenderedTokens(make(P))).render(OPENING)
         bridged = ToyRenderer().bridge_to_next_turn(P, C, NEW).token_ids
         continued = returning("bridge_to_next_turn", RenderedTokens(make(bridged))).bridge_to_next_turn(P, C, NEW)
-    finally:
-        in_probe.reset(token)
     assert out.token_ids == P and {type(each) for each in out.token_ids} == {int}
     out = continued
     assert out.token_ids == bridged and {type(each) for each in out.token_ids} == {int}
@@ -129,10 +126,16 @@ def test_stop_ids_may_be_an_array():
     assert returning("get_stop_token_ids", np.array([END])).get_stop_token_ids() == [END]
 
 
+def with_stop_strings(value):
+    renderer = ToyRenderer()
+    renderer.traits = RendererTraits(stop_strings=value)
+    return wrap(renderer)
+
+
 @pytest.mark.parametrize("value", [[END], None, "User:", [""], {"User:"}])
 def test_stop_strings_are_texts(value):
     with pytest.raises(ContractError, match="stop strings"):
-        returning("get_stop_strings", value)
+        with_stop_strings(value)
 
 
 # Completions

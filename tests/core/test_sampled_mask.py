@@ -59,7 +59,7 @@ def corrected(ids: list[int], mask: list[bool | None], indices: list[int | None]
         return [8, *OPENER] if add_generation_prompt else [8]
 
     out = RenderedTokens(ids, indices, mask)
-    return SampledMask(render_ids, frozenset({STOP})).correct(out).sampled_mask
+    return SampledMask(render_ids, frozenset({STOP})).after_render(out).sampled_mask
 
 
 @pytest.mark.parametrize("header", [0, 1, 2, 4])

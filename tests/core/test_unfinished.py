@@ -25,7 +25,7 @@ SAMPLE = [
     ("MiniMaxAI/MiniMax-M3", "minimax-m3"),
     ("deepseek-ai/DeepSeek-V4-Flash", "fireworks"),
 ]
-"""One of each backend that had one; RENDERER_WHOLE=1 takes all."""
+"""One of each backend that had one; --whole takes all."""
 PAIRS = [(model, backend) for model in FORMATS for backend in BACKENDS] if WHOLE else SAMPLE
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "d", "parameters": {"type": "object", "properties": {}}}}

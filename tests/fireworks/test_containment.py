@@ -164,7 +164,7 @@ say(out)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.skipif(REAL is not None, reason=f"not proved: that the order of resolves doesn't matter: {REAL}")
 def test_the_order_of_resolves_doesnt_matter():
     resolves = [(model, where) for model, places in ORDER.items() for where in places]

@@ -25,14 +25,14 @@ def case(request):
     return request.param
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_prompts_equal_the_official_ones(case):
     counts, odd = oracle.compare_renders(case)
     assert odd == []
     assert counts["equal"] >= 48
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_bridges_equal_the_official_continuation(case):
     bridges = oracle.compare_bridges(case)
     unforced = [each for each in bridges if each.outcome == "declined" and not oracle.forced(case, each)]

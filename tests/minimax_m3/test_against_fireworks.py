@@ -41,7 +41,7 @@ def ours(case):
     return m3.renderer(thinking_mode=case["mode"]).render_ids(case["messages"], tools=case["tools"], add_generation_prompt=True)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_prompts_agree(theirs):
     differing = {case["shape"] for case, ids in zip(CASES, theirs, strict=True) if ids != ours(case)}
     assert differing == DIFFERENT
@@ -51,7 +51,7 @@ def test_prompts_agree(theirs):
             assert ours(case) == m3.template_ids(case["messages"], case["tools"], True, **keywords)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_bridges_agree(theirs):
     """Each prompt that ends in new messages after an assistant turn, made by a bridge."""
     compared = 0

@@ -230,7 +230,7 @@ def fresh(wheels, tmp_path_factory):
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestInFreshVenv:
     """In this order: each test leaves the venv as the next one finds it."""
 

@@ -18,7 +18,7 @@ import rllm_source
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.whole
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ("tinker>=0.22.2", "tinker-cookbook>=0.4.1")
 PINS = {

@@ -9,12 +9,22 @@ import pytest
 import rllm_changes
 import rllm_source
 
+# These import rLLM's gateway.
+collect_ignore = [] if rllm_source.missing() is None else ["test_gateway.py"]
+if rllm_source.missing(repository=True):
+    collect_ignore.append("test_matrix.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "changed" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.needs("rllm"))
+
 
 @pytest.fixture(scope="session")
 def changed(tmp_path_factory):
     """rLLM's repository with the patch of its revision."""
-    if reason := rllm_source.missing(repository=True):
-        pytest.skip(reason)
     return rllm_changes.changed_copy(tmp_path_factory.mktemp("changed") / "rllm")
 
 

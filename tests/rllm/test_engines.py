@@ -6,8 +6,6 @@ import pytest
 import real_tokenizers
 import rllm_source
 
-pytestmark = pytest.mark.slow
-
 MODELS = ("Qwen/Qwen3-8B", "MiniMaxAI/MiniMax-M3", "deepseek-ai/DeepSeek-V4-Flash")
 
 SCRIPT = """

@@ -13,8 +13,6 @@ import real_tokenizers
 import rllm_source
 import scripted_rollout as script
 
-if reason := rllm_source.missing():
-    pytest.skip(reason, allow_module_level=True)
 rllm_source.importable()
 
 import rllm_renderer_rllm as rllm  # noqa: E402

@@ -10,8 +10,6 @@ import json
 import pytest
 import rllm_source
 
-pytestmark = pytest.mark.slow
-
 SCRIPT = '''
 import asyncio, json, threading
 import httpx

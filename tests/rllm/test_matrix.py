@@ -2,7 +2,7 @@
 
 Sessions of eight turns with reasoning, parallel calls, arguments that the client broke and a turn that was cut off. What
 reaches the client is what was scripted, the ids are one segment, and what each bridge adds is what the official template puts
-there. One model by default; all with ``RENDERER_WHOLE=1``.
+there. One model by default; all with ``--whole``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,9 @@ import rllm_source
 import scripted_rollout as script
 from sampling import WHOLE
 
-if reason := rllm_source.missing(repository=True):
-    pytest.skip(reason, allow_module_level=True)
-
 from rllm_renderer_core import resolve, select_backend
 
 pytestmark = [
-    pytest.mark.slow,
     # DeepSeek V3.1's renderer differs from its template in how it declares tools, which is said.
     pytest.mark.filterwarnings("ignore::rllm_renderer_core.errors.RendererWarning"),
 ]

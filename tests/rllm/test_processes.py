@@ -16,7 +16,6 @@ from rllm_source import environment
 
 from rllm_renderer_core import Resolution, resolve, select_backend
 
-pytestmark = pytest.mark.slow
 MODEL = "Qwen/Qwen3-8B"
 
 

@@ -78,7 +78,6 @@ print("done")
 """
 
 
-@pytest.mark.slow
 def test_the_patched_manager_takes_the_names_of_either(process, tmp_path):
     pytest.importorskip("fastapi", reason="rLLM's gateway wasn't imported: fastapi isn't installed")
     pytest.importorskip("tinker", reason="rLLM's manager wasn't run: tinker isn't installed")

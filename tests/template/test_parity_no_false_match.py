@@ -75,7 +75,7 @@ def test_only_a_models_own_renderers_pass(model):
     assert passing(model, True) <= RIGHT.get(model, set())
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("model", every(3, real_tokenizers.MODELS))
 def test_only_a_models_own_renderers_pass_with_torch(model):
     if importlib.util.find_spec("tinker_cookbook") is None:

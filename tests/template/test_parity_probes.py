@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from rllm_renderer_template.parity.probes import PROBES, TURN_SHAPES
 
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 TAGS = {"system", "reasoning", "tools", "calls", "results", "order", "whitespace", "inline", "letters", "no opener"}
 

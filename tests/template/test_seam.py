@@ -9,7 +9,7 @@ import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rllm_renderer_template import SeamBridge
-from toy import ASSISTANT, CONTROL, END, NEWLINE, ROLES, THINK, TOOL, UNTHINK, USER, ToyRenderer, encode
+from toy import ASSISTANT, CONTROL, END, NEWLINE, RESULT, ROLES, THINK, TOOL, UNTHINK, USER, ToyRenderer, encode
 
 from rllm_renderer_core import BridgeDeclined
 
@@ -527,11 +527,56 @@ def test_a_head_that_depends_on_the_text_is_learned_anew():
     assert delta(out, [*FOUR, END]) == [NEWLINE, *form.message(user("x?")), ASSISTANT]
 
 
+class WantsTextWithoutTools(Format):
+    """Shows text beside calls behind their results, and without tools refuses a turn of calls that has none."""
+
+    def __call__(self, messages, tools):
+        if not tools and any(message.get("tool_calls") and not message["content"] for message in messages):
+            raise ValueError("a turn without text")
+        return super().__call__(messages, tools)
+
+    def conversation(self, messages):
+        out, kept = [], ""
+        for message in messages:
+            if kept and message["role"] != "tool":
+                out, kept = [*out, *encode(kept)], ""
+            if message.get("tool_calls"):
+                kept, message = message["content"], {**message, "content": ""}
+            out += self.message(message)
+        return out + encode(kept)
+
+
+def test_what_was_bridged_before_changes_no_bridge():
+    tools = [{"type": "function", "function": {"name": "look"}}]
+    previous, new = said(call("look", "c0")), [result(name="look", tool_call_id="c0")]
+    warm, fresh = WantsTextWithoutTools().seam(), WantsTextWithoutTools().seam()
+    assert reason(warm, [*FOUR, END], new, previous_message=previous)  # accepted with text alone
+    for seam in (fresh, warm):
+        out = seam.bridge_to_next_turn(P, [*FOUR, END], new, tools=tools, previous_message=previous)
+        assert delta(out, [*FOUR, END]) == [NEWLINE, *Format().message(new[0]), ASSISTANT]
+
+
+def test_the_close_that_history_shows_is_learned_for_each_list_of_tools():
+    class ClosesByTools(Format):
+        """With the tool named ``b`` a turn is closed by another token, which isn't a stop."""
+
+        def __call__(self, messages, tools):
+            ids = super().__call__(messages, tools)
+            return [RESULT if token == END else token for token in ids] if "'b'" in str(tools) else ids
+
+    tools = {name: [{"type": "function", "function": {"name": name}}] for name in "ab"}
+    warm = ClosesByTools().seam()
+    warm.bridge_to_next_turn(P, FOUR, [user()], tools=tools["a"])
+    for seam in (warm, ClosesByTools().seam()):
+        out = seam.bridge_to_next_turn(P, FOUR, [user()], tools=tools["b"])
+        assert delta(out, FOUR) == [RESULT, NEWLINE, USER, *encode("And lids?"), RESULT, NEWLINE, ASSISTANT]
+
+
 def test_the_cache_is_bounded():
     seam = Format().seam(cache_size=4)
     for count in range(1, 9):
         seam.bridge_to_next_turn(P, [*FOUR, END], [user()] * count)
-    assert len(seam._cache) <= 4
+    assert len(seam._experiments._known) <= 4
 
 
 def test_inputs_are_never_changed():

@@ -165,7 +165,7 @@ def test_case_07_a_completion_that_ends_inside_reasoning_is_declined(model: str,
     renderer = renderer_of(model)
     tokenizer = real_tokenizers.load(model)
     # DeepSeek's template shows no reasoning; its vocabulary has the markers.
-    opening, _ = renderer.upstream.reasoning_ids or reasoning_ids(tokenizer)
+    opening, _ = renderer.upstream.traits.reasoning_ids() or reasoning_ids(tokenizer)
     prompt = renderer.render_ids(shapes.OPENING, add_generation_prompt=True)
     sampled = [opening, *shapes.encode(tokenizer, "Weighing both, the first")]
     if stopped:

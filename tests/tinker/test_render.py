@@ -48,7 +48,7 @@ def test_render_equals_the_template(case, resolved, tools):
     assert not differing(case, resolved, tools)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("variant", oracle.VARIANTS, ids=str)
 def test_variants_equal_their_templates(variant, renderer_of):
     resolved = renderer_of(variant.renderer, variant.model)

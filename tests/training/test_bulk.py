@@ -19,7 +19,7 @@ from rllm_renderer_training.bulk.rows import conversation_of
 
 from rllm_renderer_core import resolve, select_backend
 from rllm_renderer_core.errors import MessageError, OptionError
-from rllm_renderer_core.normal_form.messages import normalize_tools
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 pytest.importorskip("datasets", reason="bulk runs aren't proved: datasets isn't installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="bulk runs aren't proved: pyarrow isn't installed")

@@ -1,6 +1,6 @@
 """Generated conversations through ``supervised``, on each family of backends: contexts, targets and split as they must be.
 
-Twelve conversations a model by default; ``RENDERER_WHOLE=1`` takes 2,000 a backend family, over all its models.
+Twelve conversations a model by default; ``--whole`` takes 2,000 a backend family, over all its models.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Readable(ToyTokenizer):
 def rollout():
     out = Rollout(wrap(ToyRenderer(), Readable()))
     out.begin(OPENING)
-    out.record(encode("four"), [-0.01, -0.5, -2.0, -9.0], finish_reason="stop")
+    out.record(encode("four"), [-0.01, -0.5, -2.0, -9.0], stop_reason=END)
     out.extend([{"role": "user", "content": "And\nlids?"}])
     out.record([*encode("two"), END, END])
     out.extend([{"role": "tool", "content": "5"}, {"role": "user", "content": "And cups?"}])  # declined: two stops

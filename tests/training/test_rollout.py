@@ -230,11 +230,13 @@ def test_a_render_that_fails_after_a_decline_changes_nothing():
     assert (rollout.messages, rollout.segments, rollout.declines, rollout.turns) == before
 
 
-def test_an_empty_extend_is_rendered_again_with_the_reason(rollout):
+def test_an_empty_extend_opens_no_second_assistant_turn(rollout):
     rollout.begin(OPENING)
     rollout.record(FOUR)
-    rollout.extend([])
-    assert rollout.declines[0].reason == "there is no new message"
+    before = rollout.to_dict()
+    with pytest.raises(RolloutError, match="no second assistant turn is opened"):
+        rollout.extend([])
+    assert rollout.to_dict() == before
 
 
 # State

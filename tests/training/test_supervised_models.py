@@ -1,16 +1,16 @@
 """``supervised`` on real models: each turn against the official text of what serving renders, on every backend that covers it.
 
-By default a few models of different formats; ``SUPERVISED_MODELS=all`` takes all of tests/support/real_tokenizers.py.
+By default a few models of different formats; ``--whole`` takes all of tests/support/real_tokenizers.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 from typing import Any
 
 import pytest
 import real_tokenizers
+import sampling
 import supervised_oracle as oracle
 from rllm_renderer_training import UnreachableTurnError, supervised
 from rllm_renderer_training.sequences.supervised import targets_of
@@ -31,10 +31,8 @@ SOME = [
 ]
 """Formats that differ in how a turn opens, ends and is rendered again later."""
 
-ALL = os.environ.get("SUPERVISED_MODELS") == "all"
 
-
-@pytest.fixture(params=list(real_tokenizers.MODELS) if ALL else SOME, ids=lambda model: model.rpartition("/")[2])
+@pytest.fixture(params=sampling.chosen(real_tokenizers.here(), SOME), ids=lambda model: model.rpartition("/")[2])
 def model(request: pytest.FixtureRequest) -> str:
     return request.param
 

@@ -39,7 +39,7 @@ def command(model: str, as_json: bool, path: Path | None) -> None:
     if chat_template(tokenizer) is None:
         raise BadInput(f"{model} has no chat template: there is nothing to learn from")
     with progress("learning"):
-        parser = ChatTemplateRenderer(tokenizer, {}, bridge=False).parser
+        parser = ChatTemplateRenderer(tokenizer, {}).parser
         summary = str(parser)
     if as_json:
         show_json(

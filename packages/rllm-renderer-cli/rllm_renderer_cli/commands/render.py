@@ -47,7 +47,8 @@ def command(
     on each line, which are rendered one after the other (--json: a line of JSON for each). Each line of the output is
     a run of tokens, parted by "|", of one message: sampled by the model, or scaffold around it.
     """
-    from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+    from rllm_renderer_core.normal_form.messages import normalize_messages
+    from rllm_renderer_core.normal_form.tools import normalize_tools
     from rllm_renderer_core.resolving.resolver import resolve
 
     talks = read_talks(file)

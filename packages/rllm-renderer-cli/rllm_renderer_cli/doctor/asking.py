@@ -11,9 +11,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import AmbiguousBackendError, PluginError, RendererError
 from rllm_renderer_core.plugin import Coverage, Query, Registered, Unavailable
-from rllm_renderer_core.plugin.answers import ask, candidates, renderer_names, told
-from rllm_renderer_core.plugin.discovery import load_backends
-from rllm_renderer_core.plugin.loading import load
+from rllm_renderer_core.plugin.answers import ask, candidates, deviations, parsing, renderer_names
+from rllm_renderer_core.plugin.discovery import load, load_backends
 from rllm_renderer_core.plugin.metadata import find
 from rllm_renderer_core.resolving.selection import best
 
@@ -97,7 +96,8 @@ def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
             answer = ask(each, query)
             candidates(each, query)
             if isinstance(answer, Coverage):
-                told(each, query, answer)
+                parsing(each, query, answer)
+                deviations(each, answer)
         except PluginError as error:
             yield Finding(str(error).splitlines()[0], error.fix or "", trace=traced(error))
     try:

@@ -19,9 +19,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from rllm_renderer_core.plugin.discovery import plugins
+from rllm_renderer_core.plugin.discovery import load, plugins
 from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
-from rllm_renderer_core.plugin.loading import load
 from rllm_renderer_core.plugin.metadata import PluginInfo, find
 from rllm_renderer_core.version import __version__
 

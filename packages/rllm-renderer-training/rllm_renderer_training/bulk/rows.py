@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllm_renderer_core.errors import MessageError, ToolError
-from rllm_renderer_core.normal_form.messages import normalize_tools
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 from ..sequences.weights import WEIGHT_KEYS
 

@@ -34,7 +34,9 @@ class Token:
     text: str
     sampled: bool | None = False
     logprob: float | None = None
+    version: int | None = None
     restored: bool = False
+    forced: bool = False
 
 
 @dataclass
@@ -63,7 +65,7 @@ def rollout_page(rollout: RolloutState) -> str:
     for number, segment in enumerate(rollout.segments):
         decline = rollout.declines[number - 1] if number else None
         title = f"Segment {number + 1}: {len(segment.token_ids)} ids, {segment.sampled_count} sampled"
-        blocks = list(_segment_blocks(rollout.renderer, segment, rollout.tools))
+        blocks = list(_segment_blocks(rollout.renderer, segment))
         notice = "" if decline is None else decline.reason
         sections.append(Section(title, blocks, notice, decline is not None and decline.on_purpose))
     said = f"{rollout.turns} turns in {len(rollout.segments)} segments, {resolution.backend}:{resolution.renderer}"
@@ -94,26 +96,31 @@ def _attributed(renderer: ResolvedRenderer, messages: Sequence[Any], out: Render
             yield Block(f"message {index}: {messages[index]['role']}", str(messages[index]["role"]), tokens)
 
 
-def _segment_blocks(renderer: ResolvedRenderer, segment: Segment, tools: list[dict[str, Any]] | None) -> Iterator[Block]:
+def _segment_blocks(renderer: ResolvedRenderer, segment: Segment) -> Iterator[Block]:
     position, message = 0, 0
+    mask, logprobs, versions = segment.sampled_mask, segment.logprobs, segment.versions
     for number, turn in enumerate(segment.turns):
-        yield from _given(renderer, segment, tools, position, turn.start, message, turn.message)
-        logprobs = turn.logprobs or (None,) * (turn.end - turn.start)
+        yield from _given(renderer, segment, position, turn.start, message, turn.message)
         tokens = [
-            Token(token, text_of(renderer, token), True, logprob, turn.restored_stop and at == turn.end - 1)
-            for at, (token, logprob) in enumerate(
-                zip(segment.token_ids[turn.start : turn.end], logprobs, strict=True), turn.start
+            Token(
+                token,
+                text_of(renderer, token),
+                mask[at],
+                logprobs[at],
+                versions[at],
+                restored=turn.restored_stop and at == turn.end - 1,
+                forced=not mask[at],
             )
+            for at, token in enumerate(segment.token_ids[turn.start : turn.end], turn.start)
         ]
         yield Block(f"message {turn.message}: assistant, sampled turn {number + 1}", "assistant", tokens)
         position, message = turn.end, turn.message + 1
-    yield from _given(renderer, segment, tools, position, len(segment.token_ids), message, len(segment.messages))
+    yield from _given(renderer, segment, position, len(segment.token_ids), message, len(segment.messages))
 
 
 def _given(
     renderer: ResolvedRenderer,
     segment: Segment,
-    tools: list[dict[str, Any]] | None,
     start: int,
     end: int,
     first: int,
@@ -125,7 +132,7 @@ def _given(
     ids = segment.token_ids[start:end]
     if not start:
         try:
-            out = renderer.render(segment.messages[:last], tools=tools, add_generation_prompt=True)
+            out = renderer.render(segment.messages[:last], tools=segment.tools, add_generation_prompt=True)
         except RendererError:
             out = RenderedTokens([])
         if out.token_ids == ids and out.message_indices is not None:
@@ -174,7 +181,7 @@ LEGEND = (
         for at, name in enumerate(("p &gt; 0.9", "0.5", "0.1", "0.01", "less"))
     )
     + '<li><span class="t s n">sampled, log-probability not known</span></li>'
-    '<li><span class="t s n r">stop put back</span></li></ul>'
+    '<li><span class="t s n r">stop put back</span></li><li><span class="t g f">forced</span></li></ul>'
 )
 
 
@@ -198,6 +205,11 @@ def _token(token: Token, at: int) -> str:
     else:
         kinds.append("g")
         facts.append("not sampled" if token.sampled is False else "not known whether sampled")
+    if token.version is not None:
+        facts.append(f"by weights version {token.version}")
+    if token.forced:
+        kinds.append("f")
+        facts.append("forced by the engine")
     if token.restored:
         kinds.append("r")
         facts.append("a stop that the engine left out, put back")

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rllm_renderer_core.normal_form.tokenizer import added_tokens
-from rllm_renderer_core.probing.text import decoder_of
+from rllm_renderer_core.normal_form.tokenizer import added_tokens, decoder_of
 
 from .parser import CALL, REASONING, TEXT, UNKNOWN, Block, BlockForm, BlockParser
 

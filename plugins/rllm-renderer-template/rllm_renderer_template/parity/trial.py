@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.normal_form.returned import checked_parsed
 from rllm_renderer_core.normal_form.tokenizer import lock_of
-from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.plugin import rendering_probes
+from rllm_renderer_core.renderer.parsing import checked_parsed
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
+from ..reasons import reason_of
 from .probes import FOUR, LIDS
 
 
 def faults_of(renderer: ResolvedRenderer) -> list[str]:
     """What is wrong with it, a line each, with the backend and the method. A refusal of tools or a decline is no fault."""
-    token = in_probe.set(True)
-    try:
-        return [f"{renderer.backend}:{renderer.name}: {each}" for each in _faults(renderer)]
-    finally:
-        in_probe.reset(token)
+    with rendering_probes():
+        return [f"{renderer.backend}:{renderer.name}: {fault}" for fault in _faults(renderer)]
 
 
 def _faults(renderer: ResolvedRenderer) -> list[str]:
@@ -28,7 +26,7 @@ def _faults(renderer: ResolvedRenderer) -> list[str]:
         if renderer.render([LIDS], add_generation_prompt=True).token_ids != prompt:
             out.append("render and render_ids give other ids")
     except RendererError as error:
-        return [_line(error)]
+        return [reason_of(error)]
     stops = renderer.get_stop_token_ids()
     if not stops and not renderer.get_stop_strings():
         out.append("get_stop_token_ids is empty, and so is get_stop_strings")
@@ -43,7 +41,7 @@ def _faults(renderer: ResolvedRenderer) -> list[str]:
     bridged = renderer.try_bridge(prompt, sampled, [LIDS], previous_message=FOUR)
     cause = bridged.__cause__ if isinstance(bridged, BridgeDeclined) else None
     if cause is not None and not isinstance(cause, BridgeDeclined):
-        out.append(f"bridge_to_next_turn: {_line(cause)}")
+        out.append(f"bridge_to_next_turn: {reason_of(cause)}")
     return out
 
 
@@ -53,10 +51,5 @@ def _parse_faults(renderer: ResolvedRenderer, sampled: list[int]) -> list[str]:
         with lock_of(renderer.tokenizer):
             checked_parsed(renderer.upstream.parse_response(list(sampled)), renderer.backend)
     except (Exception, SystemExit) as error:
-        return [f"parse_response: {_line(error)}"]
+        return [f"parse_response: {reason_of(error)}"]
     return []
-
-
-def _line(error: BaseException) -> str:
-    text = str(error).splitlines()[0] if str(error) else ""
-    return text if isinstance(error, RendererError) else f"{type(error).__name__}: {text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.plugin import rendering_probes
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.renderer.sources import LENGTH
 
@@ -15,8 +15,7 @@ from .probes import PROBES
 def written_digest(renderer: ResolvedRenderer) -> str:
     """Over the ids of each probe; a probe that is refused counts by the kind of its error."""
     whole = hashlib.sha256()
-    token = in_probe.set(True)
-    try:
+    with rendering_probes():
         for probe in PROBES:
             try:
                 ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
@@ -24,6 +23,4 @@ def written_digest(renderer: ResolvedRenderer) -> str:
             except RendererError as error:
                 written = type(error).__name__
             whole.update(f"{probe.name}: {written}\n".encode())
-    finally:
-        in_probe.reset(token)
     return whole.hexdigest()[:LENGTH]

@@ -23,7 +23,7 @@ KEYS = ("kzqa", "kzqb", "kzqc")
 VALUES = ("vzqa", "vzqb")
 IDS = ("zqid0000a", "zqid0000b", "zqid0000c")  # nine letters and digits: what Mistral's templates insist on
 
-_PROPERTIES: dict[str, Any] = {
+_TYPES: dict[str, dict[str, Any]] = {
     **{key: {"type": "string"} for key in KEYS},
     "num": {"type": "integer"},
     "ratio": {"type": "number"},
@@ -38,8 +38,8 @@ def _tools(*without: str) -> list[dict[str, Any]]:
     """Declarations of the names; only the first with properties of all types."""
     out = []
     for name in NAMES:
-        known = _PROPERTIES if name == NAMES[0] else (*KEYS, "num")
-        properties = {key: _PROPERTIES[key] for key in known if key not in without}
+        known = _TYPES if name == NAMES[0] else (*KEYS, "num")
+        properties = {key: _TYPES[key] for key in known if key not in without}
         parameters = {"type": "object", "properties": properties, "required": []}
         out.append({"type": "function", "function": {"name": name, "description": "Does it.", "parameters": parameters}})
     return out
@@ -111,7 +111,7 @@ class Probes:
 
     def rendered(self, more: list[dict[str, Any]], *, opener: bool = False) -> list[int] | None:
         """The ids of the history and these messages; ``None`` where they are refused."""
-        key = json.dumps([self.history, more, opener])
+        key = json.dumps([self.history, more, self.tools, opener])
         if key not in self._cache:
             try:
                 messages = copy.deepcopy(self.history + more)

@@ -126,7 +126,10 @@ class TextExperiments:
             if not closings:
                 opening = self._reasoning_open(shown, self.probes.turn(arguments, None, content) or shown, start)
                 behind_content = shown[start + len(REASONING) : end] if content else ""
-            closings.append(shown[start + len(REASONING) : end])
+            closing = shown[start + len(REASONING) : end]
+            if call is not None and closings and not core(common_start([*closings, closing])):
+                continue  # calls are part of what the reasoning's markers are around (Apertus)
+            closings.append(closing)
             calls_alone = self.probes.turn(arguments) if call is not None else None
         close = common_start(closings) if closings else ""
         if closings and len(set(closings)) == 1 and calls_alone:

@@ -14,7 +14,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from rllm_renderer_core.types import Termination
+from rllm_renderer_core.types import Termination, ToolCallStatus
 
 from .calls.attempt import Attempt
 from .calls.section import CallSection
@@ -68,14 +68,15 @@ class TurnFormat:
 
     def opened_by(self, prompt: str) -> bool:
         """Whether a prompt ends inside reasoning, opened by the template or by a caller who wrote its beginning."""
-        opener = core(self.reasoning_open)
-        if not core(self.reasoning_close) or not opener:
-            return False
         turn = prompt.rfind(self.begins) if self.begins else -1
-        found = prompt.rfind(opener, max(turn, 0))
-        if found < 0 or self._reasoning_close.search(prompt, found + len(opener)) is not None:
+        if not self._ends_inside_reasoning(prompt[max(turn, 0) :]):
             return False
-        return turn >= 0 or self.stops.isdisjoint(prompt[found:])
+        return turn >= 0 or self.stops.isdisjoint(prompt[prompt.rfind(core(self.reasoning_open)) :])
+
+    def _ends_inside_reasoning(self, text: str) -> bool:
+        opener = core(self.reasoning_open)
+        at = text.rfind(opener) if opener and core(self.reasoning_close) else -1
+        return at >= 0 and self._reasoning_close.search(text, at + len(opener)) is None
 
     def closes_reasoning(self, text: str) -> bool:
         """Whether a text starts with what closes reasoning."""
@@ -132,6 +133,10 @@ class TurnFormat:
         gap = lead(self.gap) if core(self.gap) else self.gap
         for section in self.calls.sections(text, tools) if self.calls else ():
             pieces.append(self._content(text[at : section.start], gap))
+            if self._ends_inside_reasoning(text[: section.start]):
+                for attempt in section.attempts:  # a draft, which is never executed
+                    if attempt.status is ToolCallStatus.OK:
+                        attempt.status = ToolCallStatus.MALFORMED_STRUCTURE
             calls += section.attempts
             at = section.end
         return "".join((*pieces, self._content(text[at:], ""))), calls

@@ -1,4 +1,4 @@
-"""Probe conversations for the seam's experiments: what the assistant turn before the new messages may have been."""
+"""Probe conversations that end with an assistant's turn, which may have been of several kinds, and new messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rllm_renderer_core.normal_form.pairing import Call, results_in
 
 # Two texts without a common prefix or suffix, and one that no message starts with; each a few ordinary tokens.
-MARKERS = ("alpha1", "omega7")
+ANSWERS = ("alpha1", "omega7")
 ALTERED = "zq9"
 STAND_IN = "ping"
 CALL: tuple[Call, ...] = (("f0", "call00000"),)
@@ -31,13 +31,13 @@ class ProbeTurn:
         turns = [self, replace(self, system=not self.system)]
         return [*turns, *(replace(turn, text="" if turn.text else "ok") for turn in turns)] if self.calls else turns
 
-    def history(self, marker: str = MARKERS[0]) -> list[dict[str, Any]]:
-        """A probe conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
-        turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else marker}
+    def history(self, answer: str = ANSWERS[0]) -> list[dict[str, Any]]:
+        """A probe conversation whose assistant turn ends with this answer, as text or as the argument of its last call."""
+        turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else answer}
         if self.reasoning is not None:
             turn["reasoning_content"] = self.reasoning
         if self.calls:
-            arguments = f'{{"q": "{marker}"}}'
+            arguments = f'{{"q": "{answer}"}}'
             turn["tool_calls"] = [
                 {"id": call_id or _id("call", at), "type": "function", "function": {"name": name, "arguments": arguments}}
                 for at, (name, call_id) in enumerate(self.calls)
@@ -45,10 +45,11 @@ class ProbeTurn:
         opening = [{"role": "system", "content": "s"}] if self.system else []
         return [*opening, {"role": "user", "content": "ping"}, turn]
 
-    def trimmings(self) -> list[ProbeTurn]:
+    def with_optional_parts(self) -> list[ProbeTurn]:
         """The same turn as it may also look; none of it may change what follows the close."""
         turns = [replace(self, reasoning="why"), replace(self, system=not self.system)]
-        return [*turns, replace(self, text="" if self.text else "ok")] if self.calls else turns
+        texts = () if not self.calls else ("", "so") if self.text else ("ok",)
+        return [*turns, *(replace(self, text=text) for text in texts)]
 
     def with_stand_ins(self) -> ProbeTurn:
         """The same shape with contents of one word, each its own, so that their order shows; blank contents stay, since

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, RenderedTokens
 
 from .bridge import SeamBridge
@@ -14,7 +15,10 @@ from .bridge import SeamBridge
 class SeamedRenderer(ABC):
     """The base of a renderer whose ``render_ids`` is all that is known of its format."""
 
-    takes_views = True  # the seam never copies the previous prompt
+    @property
+    def traits(self) -> RendererTraits:
+        """See ``RendererTraits``; a subclass replaces what it knows."""
+        return RendererTraits(takes_views=True)  # the seam never copies the previous prompt
 
     @abstractmethod
     def render_ids(
