@@ -148,7 +148,7 @@ def _refuse_address(part: Mapping[str, Any], index: int, role: str) -> None:
 
 
 def unencodable(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> RendererError | None:
-    """The error for half a surrogate pair in messages or tools, escaped in arguments too, where a backend failed; else ``None``."""
+    """The error for half a surrogate pair in messages or tools, escaped in arguments too; asked where a backend failed."""
     kinds: list[tuple[str, Any, Any]] = [("message", messages, MessageError), ("tool", tools or (), ToolError)]
     for what, values, kind in kinds:
         for index, value in enumerate(values):

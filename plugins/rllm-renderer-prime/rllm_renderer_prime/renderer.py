@@ -62,7 +62,7 @@ class PrimeRenderer:
             encodes_spans_apart=True,
             reasoning_ids=lambda: pair,
             second_parser=lambda: self._second_parser,
-            delimiter_words=self._messages.frame_words if self._messages is not None else frozenset(),
+            delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
         )
 
     def _encode(self, text: str) -> Ids:
