@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from ..options import load_tokenizer
+from ..options import load_tokenizer, write_text
 from ..output import progress, show, show_json, table
 from ..wording import BadInput
 
@@ -75,5 +75,5 @@ def _write(parser: LearnedParser, path: Path) -> None:
             template = parser.response_template()
     except Declined as declined:
         raise BadInput(f"no response template: {declined}") from None
-    path.write_text(json.dumps(template, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(str(path), json.dumps(template, indent=2, ensure_ascii=False) + "\n")
     click.echo(f"wrote {path}: put it into tokenizer_config.json as response_template", err=True)

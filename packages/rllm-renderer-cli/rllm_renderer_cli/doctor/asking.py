@@ -55,12 +55,12 @@ def install_fix(plugin: str, upstream: str) -> str:
 
 def broken() -> dict[tuple[str, str], str]:
     """The tracebacks of plugins that can't be loaded, by plugin and distribution."""
-    out = {}
+    traces = {}
     for plugin in find():
         load(plugin)
         if plugin.error is not None and plugin.error.__cause__ is not None:
-            out[plugin.name, plugin.distribution] = traced(plugin.error.__cause__)
-    return out
+            traces[plugin.name, plugin.distribution] = traced(plugin.error.__cause__)
+    return traces
 
 
 def claims() -> Iterator[Finding]:
