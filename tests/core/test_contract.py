@@ -27,7 +27,7 @@ from rllm_renderer_core import (
     ToolError,
     UnsupportedContentError,
 )
-from rllm_renderer_core.plugin import RendererTraits, is_probe
+from rllm_renderer_core.plugin import RendererTraits, in_probe
 from rllm_renderer_core.testing import wrap
 
 OPENING = [{"role": "system", "content": "s"}, {"role": "user", "content": "How many?"}]
@@ -62,7 +62,7 @@ class Watching(ToyRenderer):
         self.new, self.messages, self.tools = None, None, None
 
     def render(self, messages, *, tools=None, add_generation_prompt=False):
-        if not is_probe():  # not what the core tries
+        if not in_probe.get():  # not what the core tries
             self.messages, self.tools = messages, tools
         return super().render(messages, tools=tools, add_generation_prompt=add_generation_prompt)
 
@@ -226,7 +226,7 @@ def test_bad_tools_do_not_stop_parsing(renderer):
 
 
 def test_media_raises_in_render_and_declines_in_a_bridge(renderer):
-    message = {"role": "user", "content": [{"type": "image", "image": "x"}]}
+    message = {"role": "user", "content": [{"type": "image", "image": b"x"}]}
     with pytest.raises(
         UnsupportedContentError, match=r"message 2 \(user\) has image content, and wrapped:ToyRenderer"
     ) as caught:
@@ -247,7 +247,7 @@ def test_a_renderer_that_carries_media_gets_it():
 
     seen: list[object] = []
     bare = Seeing()
-    parts = [{"type": "image", "image": "x"}]
+    parts = [{"type": "image", "image": b"x"}]
     wrap(bare).render([{"role": "user", "content": parts}])
     assert seen == [parts]
     assert wrap(bare).bridge_to_next_turn(P, C, [{"role": "user", "content": parts}]) is not None

@@ -11,7 +11,7 @@ from rllm_renderer_training import Rollout
 from toy import ToyRenderer, ToyTokenizer, decode
 
 from rllm_renderer_core import BridgeDeclined, MessageError, RendererWarning, UnsupportedToolsError, resolve
-from rllm_renderer_core.probing.shape import MOST_REPEATS
+from rllm_renderer_core.guards.nothing_dropped.dropped import MOST_REPEATS
 from rllm_renderer_core.testing import wrap
 
 USER = {"role": "user", "content": "How many?"}

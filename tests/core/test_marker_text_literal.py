@@ -157,10 +157,12 @@ def test_harmless_text_gives_the_same_ids(model, backend):
         if "inline" in probe.tags:
             continue  # reasoning inside a text is control tokens that the text spells
         try:
-            ids = allowing.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+            ids = allowing.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
         except RendererError:
             continue
-        assert subject.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener) == ids, probe.name
+        assert subject.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt) == ids, (
+            probe.name
+        )
 
 
 def control_ids_of(literal, ids):

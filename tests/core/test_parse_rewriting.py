@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rllm_renderer_core import ToolCall
-from rllm_renderer_core.guards.parse_check.rewriting import Rewriter, fault, located
+from rllm_renderer_core.guards.parse_check.accounting import located
+from rllm_renderer_core.guards.parse_check.rewriting import Rewriter, fault
 
 OPEN, CLOSE = "<tool_call>\n<function=rm>\n", "</function>\n</tool_call>"
 

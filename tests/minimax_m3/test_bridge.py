@@ -120,7 +120,7 @@ DECLINES = {
     "no new messages": (None, None, []),
     "assistant message": (None, None, [user("a"), {"role": "assistant", "content": "b"}]),
     "role 'function'": (None, None, [{"role": "function", "content": "b"}]),
-    "media": (None, None, [{"role": "user", "content": [{"type": "image", "image": "x"}]}]),
+    "media": (None, None, [{"role": "user", "content": [{"type": "image", "image": b"x"}]}]),
     "empty prompt": ([], None, [user("a")]),
     "empty completion": (None, [], [user("a")]),
     "open assistant turn": (ids("]~!b[]~b]system\nx[e~[\n"), None, [user("a")]),

@@ -9,7 +9,7 @@ import pytest
 import shapes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rllm_renderer_prime.arguments import json_text_in, untyped
+from rllm_renderer_prime.parsing import json_text_in, untyped
 
 from rllm_renderer_core.normal_form.arguments import Schema
 from rllm_renderer_core.types import Termination, ToolCallStatus

@@ -43,7 +43,7 @@ def outcome(name):
         if "inline" in probe.tags:
             continue  # reasoning inside a text is control tokens that the text spells
         one, other = (
-            ids(renderer, text, probe.messages, probe.tools, probe.opener)
+            ids(renderer, text, probe.messages, probe.tools, probe.generation_prompt)
             for renderer, text in ((guarded, literal), (plain, allow))
         )
         rendered += not isinstance(other, str)

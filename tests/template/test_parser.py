@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import datetime
 import json
 import re
 
 import pytest
 import real_tokenizers
-from rllm_renderer_template import LearnedParser
+from rllm_renderer_template import LearnedParser, learned_parser
 
 from rllm_renderer_core import NoBackendError, Termination, ToolCallStatus, explain, resolve
 from rllm_renderer_core.errors import TokenIdError
@@ -49,8 +51,8 @@ def test_what_is_learned_of_qwen():
     parser = renderer(QWEN).upstream.parser
     assert parser.parses_tool_calls and parser.why_no_tool_calls is None and parser.why_no_text is None
     assert parser.reasoning == "proven"
-    assert parser.frames["before calls"].strip() == "<tool_call>"
-    tags = parser.frames["reasoning opens"], parser.frames["reasoning closes"]
+    assert parser.delimiters["before calls"].strip() == "<tool_call>"
+    tags = parser.delimiters["reasoning opens"], parser.delimiters["reasoning closes"]
     ids = tuple(tokenizer(QWEN).convert_tokens_to_ids(tag.strip()) for tag in tags)
     assert parser.reasoning_ids == ids
     assert str(parser.proofs) in str(parser)
@@ -59,7 +61,7 @@ def test_what_is_learned_of_qwen():
 @pytest.mark.parametrize(("model", "opening"), [(M3, "<mm:think>"), (GEMMA4, "<|channel>")], ids=["MiniMax-M3", "Gemma 4"])
 def test_reasoning_markers_come_from_the_template_not_from_the_vocabulary(model, opening):
     parser = renderer(model).upstream.parser
-    assert parser.frames["reasoning opens"].startswith(opening)
+    assert parser.delimiters["reasoning opens"].startswith(opening)
     # One id opens it, or the core parses completions to know whether they end inside reasoning.
     assert parser.reasoning_ids is None or parser.reasoning_ids[0] == tokenizer(model).convert_tokens_to_ids(opening)
 
@@ -252,4 +254,19 @@ def test_a_renderer_that_refuses_everything_is_not_guessed_at():
     out = parser.parse_response([*b"<think>a</think>b", 0])
     assert (out.content, out.termination) == ("<think>a</think>b", Termination.STOP)
     assert not parser.parses_tool_calls and "no" in parser.why_no_text == parser.why_no_tool_calls
-    assert json.dumps(parser.frames) == "{}"
+    assert json.dumps(parser.delimiters) == "{}"
+
+
+def test_a_parser_is_kept_for_what_it_was_learned_from_and_nothing_else():
+    qwen = copy.deepcopy(tokenizer(QWEN))
+    stops, day = [qwen.eos_token_id], datetime.date(2026, 1, 2)
+    first = learned_parser(qwen, {}, stops)
+    assert learned_parser(qwen, {}, stops) is first
+    days = (day, day.replace(year=2026), day.replace(day=3))
+    dated = [learned_parser(qwen, {"strftime_now": day.strftime}, stops) for day in days]
+    assert dated[0] is dated[1] and dated[1] is not dated[2]
+    qwen.add_tokens(["<|later|>"], special_tokens=True)
+    later = learned_parser(qwen, {}, stops)
+    assert later is not first
+    qwen.bos_token = "<|later|>"
+    assert learned_parser(qwen, {}, stops) not in (first, later)

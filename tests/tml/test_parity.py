@@ -26,7 +26,7 @@ def test_prompts_equal_the_official_ones_or_are_refused(case):
     for probe in PROBES:
         expected = oracle.official(case, probe)
         try:
-            got = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+            got = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
         except RendererError:
             unthinking = case.thinking is False and "reasoning" in probe.tags
             refusable = probe.tags & (case.refused | {"inline", "order"})  # what a renderer may refuse and still be proven
