@@ -67,7 +67,7 @@ def rendered(case: oracle.Case, renderer: Any) -> Iterator[Compared]:
     for probe in PROBES:
         expected = oracle.official(case, probe)
         try:
-            ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+            ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
         except RendererError as error:
             if expected is None:
                 yield Compared(probe.name, NOT_APPLICABLE, "the official one refuses it too")

@@ -11,9 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import RendererError, ToolError
+from ..errors import MessageError, RendererError, ToolError
 from ..types import ToolSpec
-from .messages import as_mapping, normalized_list
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -59,6 +58,46 @@ def normalize_tools(
     if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
         raise ToolError(f"tools must be a list of declarations, not {type(tools).__name__}")
     return normalized_list(tools, _tool, ToolError, unusable) or None
+
+
+def normalized_list(
+    values: Iterable[Any],
+    normal: Callable[[int, Any], dict[str, Any]],
+    kind: type[MessageError] | type[ToolError],
+    unusable: Callable[[RendererError], None] | None = None,
+) -> list[dict[str, Any]]:
+    """The normal forms. What the caller's objects raise while they are read is an error of that kind."""
+    what = "message" if kind is MessageError else "tool"
+    try:
+        values = list(values)
+    except Exception as error:
+        raise kind(f"{what}s can't be read: {type(error).__name__}: {error}", fix="pass a list") from error
+    out: list[dict[str, Any]] = []
+    for index, value in enumerate(values):
+        fault: RendererError
+        try:
+            out.append(normal(index, value))
+            continue
+        except RendererError as error:
+            fault = error
+        except Exception as error:
+            fault = kind(f"{what} {index} can't be read: {type(error).__name__}: {error}", fix="pass a dict", index=index)
+            fault.__cause__ = error
+        if unusable is None:
+            raise fault
+        unusable(fault)
+    return out
+
+
+def as_mapping(value: Any) -> Mapping[str, Any] | None:
+    """A mapping, from a mapping or an object such as the OpenAI client's (pydantic, or plain attributes)."""
+    if isinstance(value, Mapping):
+        return value
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        dumped = dump()
+        return dumped if isinstance(dumped, Mapping) else None
+    return None
 
 
 class Declarations:

@@ -13,7 +13,7 @@ from .backend import Coverage as Coverage
 from .backend import Match as Match
 from .backend import Query as Query
 from .backend import Unavailable as Unavailable
-from .backend import is_probe as is_probe
+from .backend import in_probe as in_probe
 from .backend import rendering_probes as rendering_probes
 from .hooks import API_VERSION as API_VERSION
 from .hooks import GROUP as GROUP

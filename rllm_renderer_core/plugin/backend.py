@@ -165,19 +165,15 @@ class Backend:
         return {}
 
 
-_in_probe: ContextVar[bool] = ContextVar("in_probe", default=False)
+in_probe: ContextVar[bool] = ContextVar("in_probe", default=False)
+"""Whether what is rendered right now is a probe conversation."""
 
 
 @contextmanager
 def rendering_probes() -> Iterator[None]:
     """While probe conversations are rendered: renderers that log what a conversation loses have no news to tell then."""
-    token = _in_probe.set(True)
+    token = in_probe.set(True)
     try:
         yield
     finally:
-        _in_probe.reset(token)
-
-
-def is_probe() -> bool:
-    """Whether what is rendered right now is a probe conversation."""
-    return _in_probe.get()
+        in_probe.reset(token)

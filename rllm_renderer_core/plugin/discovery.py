@@ -32,7 +32,7 @@ class Installed(NamedTuple):
     registered: list[Registered]
     plugins: list[Plugin]
 
-    def first_answer(self, hook: str, use: Callable[[Any], T], **given: Any) -> T | None:
+    def first_answer(self, hook: str, use: Callable[[Any], T | None], **given: Any) -> T | None:
         """What is made of the first answer that isn't ``None`` of a hook; ``None`` where no plugin has one.
 
         Args:
@@ -51,7 +51,7 @@ class Installed(NamedTuple):
                 answer = getattr(plugin.hooks, hook)(**given)
                 if answer is not None:
                     return use(checked(answer, f"{HOOKS[hook].__name__} or None", HOOKS[hook]))
-            except RendererError:
+            except (RendererError, RendererWarning):  # a warning, where the user's filter makes errors of them
                 raise
             except (Exception, SystemExit) as error:
                 why = f"{hook} raised {type(error).__name__}: {error}"

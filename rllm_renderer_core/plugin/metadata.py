@@ -147,9 +147,9 @@ def _apply_environment(plugin: Plugin) -> None:
     names = {"*", _canonical(plugin.name), plugin.distribution}
     blocked, allowed = _names("RLLM_RENDERER_DISABLED"), _names("RLLM_RENDERER_PLUGINS")
     if blocked is not None and names & blocked:
-        plugin.fail("disabled", "switched off by RLLM_RENDERER_DISABLED", "take its name out of that variable")
+        plugin.fail("disabled", "switched off by RLLM_RENDERER_DISABLED", "take its name out of RLLM_RENDERER_DISABLED")
     elif allowed is not None and not names & allowed:
-        plugin.fail("disabled", "not listed in RLLM_RENDERER_PLUGINS", "add its name to that variable")
+        plugin.fail("disabled", "not listed in RLLM_RENDERER_PLUGINS", "add its name to RLLM_RENDERER_PLUGINS")
 
 
 def _names(variable: str) -> set[str] | None:

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import ContractError
 from ..guards.marker_text.markers import without_guards
 from ..guards.parse_check.checking import ParseCheck, changed, judged
+from ..normal_form.pairing import GENERATED_ID
 from ..normal_form.tools import Declarations, Declared
 from ..plugin import RendererTraits
 from ..probing.calls import QUESTION
@@ -28,8 +29,6 @@ BROKEN = frozenset(
     }
 )
 """Statuses of calls that don't have the format's form, whatever the tools are."""
-GENERATED_ID = "call_"
-"""How the ids start that calls of a format without ids get."""
 
 
 class Parsing:
@@ -81,20 +80,26 @@ class Parsing:
         The cost of a check is left out where the parse only helps a bridge, which acts on no argument. Where the backend gives
         up on a call, or leaves special tokens in the content, its second parser is asked.
         """
-        parsed = self._read(self._upstream, ids, tools, prompt_ids)
-        broken = any(call.status in BROKEN for call in parsed.tool_calls)
-        leaves_tokens = not parsed.tool_calls and self._check is not None and self._check.marks_in(ids, parsed.content)
-        if (broken or leaves_tokens) and self._second is not None:
-            parsed = _better(parsed, self._read(self._second, ids, tools, prompt_ids))
+        parsed = self._native(ids, tools, prompt_ids)
         if parsed.tool_calls and self._spells(ids):
             marked = self._read(self._marked, ids, tools, prompt_ids)
             return marked if marked.lossless else parsed
         return parsed
 
+    def _native(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
+        parsed = self._read(self._upstream, ids, tools, prompt_ids)
+        if parsed.tool_calls:
+            gives_up = any(call.status in BROKEN for call in parsed.tool_calls)
+        else:
+            gives_up = self._check is not None and self._check.marks_in(ids, parsed.content)
+        if gives_up and self._second is not None:
+            parsed = _better(parsed, self._read(self._second, ids, tools, prompt_ids))
+        return parsed
+
     def _parsed(
         self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None, *, ended: bool = False
     ) -> ParsedResponse:
-        parsed = self._checked(self.parse_native(ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
+        parsed = self._checked(self._native(ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
         if not parsed.lossless and self._second is not None:
             second = self._read(self._second, ids, tools, prompt_ids)
             parsed = _better(parsed, self._checked(second, ids, tools, prompt_ids, ended))

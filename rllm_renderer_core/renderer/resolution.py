@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -96,34 +96,31 @@ class Resolution:
             mine: The word for this one in the lines.
             theirs: The word for the other.
         """
-        if self.written and self.written == other.written:
-            settled = {*self._distributions(), *other._distributions()}
-        else:
-            settled = {name for name, digest in self.sources.items() if other.sources.get(name) == digest}
-        left, right = self._facts(settled, other), other._facts(settled, self)
+        equal = {name for name, digest in self.sources.items() if other.sources.get(name) == digest}
+        proven = self.written != "" and self.written == other.written
+        left, right = self._facts(other, equal, proven), other._facts(self, equal, proven)
         return [
             f"{name}: {_shown(left.get(name))} {mine}, {_shown(right.get(name))} {theirs}"
             for name in {**left, **right}
             if left.get(name) != right.get(name)
         ]
 
-    def _distributions(self) -> set[str]:
-        return {self.plugin.partition(" ")[0], *self.upstream, *self.sources}
-
-    def _facts(self, settled: set[str], other: Resolution) -> dict[str, Any]:
+    def _facts(self, other: Resolution, equal: Set[str], proven: bool) -> dict[str, Any]:
         """What ids depend on, by the names in the lines of ``differences``.
 
         Args:
-            settled: Distributions of which stronger evidence than their version says that they write the same ids.
             other: The record to compare with; a digest that only one of them has says nothing.
+            equal: Distributions of equal sources, whose versions don't count.
+            proven: Whether both write the same ids, so that neither versions nor sources count.
         """
         distribution = self.plugin.partition(" ")[0]
+        both = sorted(self.sources.keys() & other.sources.keys())
         facts = {name: getattr(self, name) for name in NEEDED}
         facts |= {f"options.{name}": value for name, value in self.options.items()}
-        facts["plugin"] = distribution if distribution in settled else self.plugin
-        facts |= {f"upstream.{name}": version for name, version in self.upstream.items() if name not in settled}
-        both = sorted(self.sources.keys() & other.sources.keys() - settled)
-        facts |= {f"sources.{name}": self.sources[name] for name in both}
+        facts["plugin"] = distribution if proven or distribution in equal else self.plugin
+        if not proven:
+            facts |= {f"upstream.{name}": version for name, version in self.upstream.items() if name not in equal}
+            facts |= {f"sources.{name}": self.sources[name] for name in both}
         if self.written and other.written:
             facts["written"] = self.written
             if self.written != other.written:

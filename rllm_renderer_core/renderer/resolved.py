@@ -12,14 +12,14 @@ from typing import Any
 
 from ..errors import ContractError, MessageError, PinMismatchError, RendererError, RenderError, UnsupportedToolsError
 from ..guards.marker_text.marker_text import MarkerText
-from ..guards.nothing_dropped.dropped import Dropped
+from ..guards.nothing_dropped.trial import Dropped
 from ..normal_form.ids import as_ids
-from ..normal_form.messages import normalize_messages, refuse_media
+from ..normal_form.messages import normalize_messages, refuse_media, unencodable
 from ..normal_form.pairing import fill_history
 from ..normal_form.returned import checked_ids, checked_tokens
 from ..normal_form.tokenizer import id_limit, lacking, lock_of, packed, without_cleanup
 from ..normal_form.tools import normalize_tools
-from ..plugin import Backend, Coverage, Query, RendererTraits, is_probe
+from ..plugin import Backend, Coverage, Query, RendererTraits, in_probe
 from ..plugin.discovery import load_backends, warn_once
 from ..types import Message, ParsedResponse, RenderedTokens, Renderer
 from .bridging import Bridging
@@ -189,7 +189,7 @@ class ResolvedRenderer(Bridging):
             error.index = 0 if error.index is None and tools else error.index
             raise
         except (RenderError, MessageError) as error:
-            if not is_probe():
+            if not in_probe.get():
                 locate(error, lambda beginning: self._called(method, beginning, tools, generation_prompt), messages)
             raise
 
@@ -203,8 +203,10 @@ class ResolvedRenderer(Bridging):
             raise
         except (Exception, SystemExit) as error:
             lacks = lacking(self.query.tokenizer, error, f"{self.backend}:{self.name}")
-            raise lacks or RenderError(
-                f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}"
+            raise (
+                lacks
+                or unencodable(messages, tools)
+                or RenderError(f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}")
             ) from error
 
     # Parsing and stops
@@ -217,8 +219,8 @@ class ResolvedRenderer(Bridging):
         Calls of a format without ids get generated ones. ``prompt_ids`` left out means this renderer's own opener.
         """
         try:
-            ids = self.as_ids(token_ids, "token_ids")
-            prompt = None if prompt_ids is None else self.as_ids(prompt_ids, "prompt_ids")
+            ids = as_ids(token_ids, "token_ids", limit=self._limit)
+            prompt = None if prompt_ids is None else as_ids(prompt_ids, "prompt_ids", limit=self._limit)
         except Exception as error:  # TokenIdError, or what an iterator raises
             return self._parsing.unreadable(error)
         return self._parsing.parse(list(ids), tools, prompt)

@@ -34,11 +34,11 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
     name = request.backend
     if name is None or name in {registered.backend.name for registered in installed.registered}:
         return
-    error, cause = BackendUnavailableError(f"backend {name!r} isn't installed", fix=None), None
-    failed = [plugin for plugin in installed.plugins if plugin.error is not None]
-    plugin = next((plugin for plugin in failed if name in (plugin.name, *(backend.name for backend in plugin.backends))), None)
-    if plugin is not None and plugin.error is not None:
-        error, cause = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin.error}"), plugin.error
+    failed = {backend: plugin for plugin in installed.plugins for backend in (plugin.name, *(b.name for b in plugin.backends))}
+    plugin_error = failed[name].error if name in failed else None
+    if plugin_error is not None:
+        error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin_error}")
+        error.__cause__ = plugin_error.__cause__ or plugin_error
     elif name in KNOWN_PLUGINS:
         state, fix = absent(KNOWN_PLUGINS[name])
         said = "isn't installed" if state == "not installed" else f"has {state}"
@@ -46,9 +46,7 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
     else:
         known = ", ".join(sorted(registered.backend.name for registered in installed.registered))
         error = BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {known or 'none'}")
-    if request.pin is not None:
-        raise _pin_is_gone(request.pin, error)
-    raise error from (cause and (cause.__cause__ or cause))
+    raise error if request.pin is None else _pin_is_gone(request.pin, error)
 
 
 def _pin_is_gone(pin: Resolution, error: RendererError) -> PinMismatchError:
@@ -156,7 +154,7 @@ def _nothing_covers(selection: Selection) -> NoBackendError:
     reason = "; ".join(filter(None, ("no backend covers it", selection.note)))
     table = explanation(request, selection.query.tokenizer, installed, None, reason)
     fix = installed.template_fix() if request.backend is None else None
-    serves = f"{fix}, which serves any tokenizer with a chat template" if fix else "install a plugin that covers it"
+    serves = f"{fix} (it serves any tokenizer with a chat template)" if fix else "install a plugin that covers it"
     return NoBackendError(
         f"no backend covers {request.model!r}\n{table}", fix=f"{serves}; or name a renderer with renderer=", explanation=table
     )

@@ -81,10 +81,10 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         faults: list[str] = []
         if selection.by_name and tokenizer is not None:
             renderer = _created(selection)
-            faults = _judge(renderer, selection, lambda judgement: [str(fault) for fault in judgement.faults()]) or []
-            if request.parity == "prefer" and _comparable(selection):
-                better = _judge(renderer, selection, lambda judgement: _better(judgement, selection))
-                selection = better or selection
+            faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
+            if _comparable(selection):
+                by_name = selection
+                selection = _judge(renderer, by_name, lambda judgement: _better(judgement, by_name)) or by_name
                 winner = usable(selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
@@ -197,7 +197,7 @@ def _create_error(selection: Selection, winner: Answered, error: BaseException) 
     )
 
 
-def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judgement], T]) -> T | None:
+def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judgement], T | None]) -> T | None:
     """What is made of a judgement by the tokenizer's chat template; ``None`` where no plugin gives one."""
     given = {"renderer": renderer, "query": selection.query, "backends": selection.addressed}
     return selection.installed.first_answer("rllm_renderer_judge", use, **given)
@@ -214,7 +214,7 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | Non
     mode = selection.request.parity
 
     def judged(judgement: Judgement) -> tuple[Selection | None]:
-        better = _better(judgement, selection) if mode == "prefer" and selection.by_name else None
+        better = _better(judgement, selection)
         if better is None:
             judgement.enforce(mode)
         return (better,)
@@ -232,7 +232,10 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | Non
 
 
 def _better(judgement: Judgement, selection: Selection) -> Selection | None:
-    better = judgement.better(need_bridge=selection.request.require_bridge)
+    request = selection.request
+    if request.parity != "prefer" or not selection.by_name:
+        return None
+    better = judgement.better(need_bridge=request.require_bridge)
     return None if better is None else selection.replaced(better)
 
 

@@ -90,7 +90,7 @@ def test_mutated_completions_lose_nothing_and_invent_no_call(model):
         kept = out.content + (out.reasoning_content or "") + "".join(call.raw for call in out.tool_calls)
         if out.termination is not Termination.MALFORMED:
             # Every word is somewhere: in content, in reasoning, in a call's own text, or it is the format's.
-            frame = "".join(parser.frames.values()) + template.tokenizer.decode(sorted(parser.stop_ids))
+            frame = "".join(parser.delimiters.values()) + template.tokenizer.decode(sorted(parser.stop_ids))
             lost = collections.Counter(text) - collections.Counter(kept + frame * 2)
             assert not {char for char in lost if char.isalnum() and char not in frame}, (text, out)
         for call in out.tool_calls:

@@ -330,14 +330,14 @@ def test_strict_mode_changes_no_result(install, monkeypatch, kind):
 def test_a_renderer_can_tell_a_probe_from_a_users_conversation(install):
     from toy import ToyRenderer
 
-    from rllm_renderer_core.plugin import is_probe
+    from rllm_renderer_core.plugin import in_probe
     from rllm_renderer_core.testing import wrap
 
     class Listens(ToyRenderer):
         heard: tuple[bool, ...] = ()
 
         def render(self, messages, **more):
-            self.heard += (is_probe(),)
+            self.heard += (in_probe.get(),)
             return super().render(messages, **more)
 
     bare = Listens()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import chat_templates
 import m3_tokenizer
 import pytest
+import real_tokenizers
 
 from rllm_renderer_core import BridgeDeclined, Termination, ToolCallStatus, resolve
 
@@ -13,6 +14,7 @@ APERTUS = (
     "danish-foundation-models-croco-munin-apertus-8b-da-simpo-full-50k",
     "swiss-ai-Apertus-8B-Instruct-2509",
 )
+LLAMA = "meta-llama/Llama-3.2-3B-Instruct"
 QUESTION = [{"role": "user", "content": "How many?"}]
 MORE = [{"role": "user", "content": "And lids?"}]
 LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
@@ -62,6 +64,16 @@ def test_apertus_turns_without_reasoning_are_written_as_they_are_beside_one_with
     answers = [{"role": "assistant", "content": "four", "reasoning_content": "why"}, {"role": "assistant", "content": "two"}]
     text = apertus.tokenizer.decode(apertus.render_ids([*QUESTION, answers[0], *MORE, answers[1]]))
     assert "four<|assistant_end|><|user_start|>And lids?<|user_end|><|assistant_start|>two" in text
+
+
+def test_a_template_that_prints_any_content_as_text_is_given_no_blocks():
+    why = real_tokenizers.missing(LLAMA)
+    if why:
+        pytest.skip(why)
+    renderer = on(real_tokenizers.load(LLAMA))
+    answer = {"role": "assistant", "content": "four"}
+    plain, reasoned = (renderer.render_ids([*QUESTION, turn]) for turn in (answer, {**answer, "reasoning_content": "why"}))
+    assert plain == reasoned
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from rllm_renderer_core.errors import TokenizerError
+from rllm_renderer_core.errors import PinMismatchError, TokenizerError
+from rllm_renderer_core.renderer.resolution import Resolution
 
-from .wording import BadInput
+from .wording import BadInput, describe
 
 RESOLVE = {
     "backend": click.option("--backend", metavar="NAME", help="Take this backend."),
@@ -58,7 +59,7 @@ RESOLVE = {
     "pin": click.option(
         "--pin",
         metavar="FILE",
-        callback=lambda _, option, file: _pin(file),
+        callback=lambda _, option, file: None if file is None else read_pin(file),
         help="A resolution as JSON: exactly that, or an error that says what differs.",
     ),
 }
@@ -176,13 +177,38 @@ def read_text(file: str) -> str:
         raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _pin(file: str | None) -> dict[str, Any] | None:
-    if file is None:
-        return None
-    value = read_json(file)
+PIN_FIX = "\n  fix: write it again: rllm-renderer pin MODEL > FILE"
+
+
+def read_pin(file: str) -> Resolution:
+    """The resolution in a file, or on stdin for ``-``.
+
+    Raises:
+        BadInput: It can't be read, or holds none.
+    """
+    try:
+        value = read_json(file)
+    except BadInput as error:
+        raise BadInput(f"{error.message}{PIN_FIX}") from error
     if not isinstance(value, dict):
-        raise BadInput(f"{file} must hold a resolution as a JSON object, not {type(value).__name__}")
-    return value
+        raise BadInput(f"{name_of(file)} must hold a resolution as a JSON object, not {type(value).__name__}{PIN_FIX}")
+    try:
+        return Resolution.from_dict(value)
+    except PinMismatchError as error:
+        raise BadInput(f"{name_of(file)}: {describe(error)}") from error
+
+
+def write_text(file: str, text: str) -> None:
+    """Writes a command's own file.
+
+    Raises:
+        BadInput: It can't be written.
+    """
+    try:
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise BadInput(f"can't write {file}: {error.strerror or error}") from error
 
 
 def json_object(option: click.Parameter, text: str | None) -> dict[str, Any] | None:

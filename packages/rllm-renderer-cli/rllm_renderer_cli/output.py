@@ -107,7 +107,7 @@ def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Text:
         mark = f"{cells.pop(0)[1].plain} " if cells and not cells[0][0] else ""
         rest = [Text.assemble(f"{title} ", cell) for title, cell in cells[1:]]
         lines.append(Text.assemble(mark, cells[0][1] if cells else "", ": " if rest else "", Text(", ").join(rest)))
-        if row[-1].plain.strip(" -"):
+        if row[-1].plain:
             lines.append(Text.assemble("  ", row[-1]))
     return Text("\n").join(lines)
 

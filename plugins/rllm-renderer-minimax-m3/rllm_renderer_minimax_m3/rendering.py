@@ -15,7 +15,7 @@ from typing import Any
 
 from rllm_renderer_core.errors import MessageError
 from rllm_renderer_core.normal_form.messages import refuse_media
-from rllm_renderer_core.plugin import is_probe
+from rllm_renderer_core.plugin import in_probe
 
 from .markers import BEGIN, CALLS_CLOSE, CALLS_OPEN, CLOSE, NS, THINK_CLOSE, THINK_OPEN, TURN
 from .options import Options
@@ -151,7 +151,7 @@ def conversation_chunks(
 
 def _warn_left_out(role: str) -> None:
     """Said once, as a conversation is rendered many times, and not of a probe."""
-    if not is_probe():
+    if not in_probe.get():
         _say_left_out(role)
 
 

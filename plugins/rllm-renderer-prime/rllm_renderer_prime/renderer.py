@@ -62,7 +62,7 @@ class PrimeRenderer:
             encodes_spans_apart=True,
             reasoning_ids=lambda: pair,
             second_parser=lambda: self._second_parser,
-            delimiter_words=self._messages.frame_words if self._messages is not None else frozenset(),
+            delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
         )
 
     def _encode(self, text: str) -> Ids:
@@ -205,7 +205,7 @@ class PrimeRenderer:
         prompt, sampled = _as_list(previous_prompt_ids), _as_list(previous_completion_ids)
         new = self._ready(prompt, new_messages, previous_message)
         closed = self._end.closed(prompt, sampled, new)
-        numbered = self._rewritten(new, self._in_bridge)
+        numbered = self._rewritten(new, self._in_bridge) if self._in_bridge else None
         given = new if numbered is None else [message for _, message in numbered]
         if self._gemma is not None:
             out = self._gemma.bridge(prompt, closed, given, tools)
@@ -217,7 +217,8 @@ class PrimeRenderer:
         if numbered is not None:
             # Upstream attributes prompt and completion to no message, like scaffolding: -1 becomes None there in the core.
             indices = [-1 if index < 0 else numbered[index][0] for index in indices]
-        self._open(ids, indices, mask, new)
+        if self._opener is not None:
+            self._open(ids, indices, mask, new)
         return RenderedTokens(ids, indices or None, mask or None, out.multi_modal_data)
 
     def _ready(self, prompt: Ids, messages: Sequence[Message], previous: Message | None) -> list[dict[str, Any]]:

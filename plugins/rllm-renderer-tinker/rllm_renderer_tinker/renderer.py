@@ -192,7 +192,7 @@ class TinkerRenderer:
             encodes_spans_apart=True,
             reasoning_ids=lambda: self.reasoning_ids,
             second_parser=lambda: self.second_parser,
-            delimiter_words=self._messages.frame_words if self._messages is not None else frozenset(),
+            delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
             why_no_tool_calls=lambda: self.why_no_tool_calls,
         )
 

@@ -232,7 +232,7 @@ class TmlRenderer(SeamedRenderer):
             fills_result_names=self.fills_result_names,
             encodes_spans_apart=True,
             reasoning_ids=lambda: self.reasoning_ids,
-            delimiter_words=self._block_parser.frame_words if self._block_parser is not None else frozenset(),
+            delimiter_words=self._block_parser.delimiter_words if self._block_parser is not None else frozenset(),
         )
 
     @cached_property

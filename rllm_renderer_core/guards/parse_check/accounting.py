@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ...probing.text import Atom
-from ...types import ParsedResponse
+from ...types import ParsedResponse, ToolCall
 
 _TAG = re.compile(r"</?[\w:|]{2,}>")
 _PART = re.compile(r"\s*\n\s*|(?<=>)|(?=<)")
@@ -81,6 +81,25 @@ def _words(frame: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str], tupl
     return words, parts, tuple(each for each in words if _TAG.fullmatch(each))
 
 
+def located(text: str, calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls, those without a raw text with the part of the completion that has their name and, behind it, their arguments
+    as they are; upstream parsers often keep no raw text."""
+    out, at = [], 0
+    for call in calls:
+        if not call.raw and call["function"]["name"]:
+            written = re.escape(call["function"]["name"]) + r"[^{}]{0,160}?" + re.escape(call["function"]["arguments"])
+            found = re.compile(written).search(text, at)
+            if found is not None:
+                at = found.end()
+                call = ToolCall(
+                    call["function"]["name"], call["function"]["arguments"], id=call.id, raw=found.group(), status=call.status
+                )
+        elif text.find(call.raw, at) >= 0:
+            at = text.index(call.raw, at) + len(call.raw)
+        out.append(call)
+    return out
+
+
 def raw_spans(text: str, raws: Sequence[str]) -> list[tuple[int, int]]:
     """Where the raw texts stand, each behind the one before it; (-1, -1) where one doesn't, or is empty."""
     out = []
@@ -101,7 +120,7 @@ def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequ
     split = re.compile("|".join(map(re.escape, tags))) if tags else None
     first = 0
     for atom in atoms:
-        at, ending = atom.start, atom.end
+        at, ending = atom.start, (atom.start + len(atom.text))
         while first < len(spans) and spans[first][1] <= at:
             first += 1
         following = first
@@ -201,8 +220,8 @@ def thoughts(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool, c
             found += [] if start is None else [(start, atom.start)]
             start = None
         elif start is None:
-            start = atom.end
-    return found + ([(start, atoms[-1].end)] if start is not None and closed else [])
+            start = atom.start + len(atom.text)
+    return found + ([(start, (atoms[-1].start + len(atoms[-1].text)))] if start is not None and closed else [])
 
 
 def drafts_in(text: str, spans: Sequence[tuple[int, int]], thought: tuple[int, int]) -> list[int]:
@@ -221,7 +240,7 @@ def kept_whole(atoms: Sequence[Atom], parsed: ParsedResponse, reasoning: Sequenc
     thought = None if closed else text[: first.start].strip().removeprefix(reasoning[0]).strip("\n")
     return replace(
         parsed,
-        content=text if closed else text[first.end :].lstrip("\n"),
+        content=text if closed else text[(first.start + len(first.text)) :].lstrip("\n"),
         reasoning_content=thought or None,
         reasoning_complete=True,
     )

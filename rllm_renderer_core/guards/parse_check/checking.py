@@ -17,14 +17,23 @@ from functools import cached_property
 from typing import Any
 
 from ...normal_form.arguments import json_status
-from ...normal_form.ids import last_of
 from ...normal_form.tokenizer import controlling_tokens
 from ...plugin import RendererTraits
 from ...probing.format import Format
 from ...probing.text import Atom
 from ...types import ParsedResponse, Termination, ToolCall, ToolCallStatus
-from .accounting import Unaccounted, account, delimiter_parts, drafts_in, kept_whole, raw_spans, thoughts, with_second_closes
-from .rewriting import Rewriter, located
+from .accounting import (
+    Unaccounted,
+    account,
+    delimiter_parts,
+    drafts_in,
+    kept_whole,
+    located,
+    raw_spans,
+    thoughts,
+    with_second_closes,
+)
+from .rewriting import Rewriter
 
 SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
 DRAFT = "it stands in the reasoning: that is closed behind it, or opened a second time"
@@ -122,7 +131,8 @@ class ParseCheck:
 
     def _ending(self, prompt_ids: Sequence[int]) -> int | None:
         """Whether a prompt's last control token opens (0) or closes (1) reasoning; ``None`` where it does neither."""
-        last, pair = last_of(self._decoder.control, prompt_ids), self._format.any_reasoning_ids
+        control, pair = self._decoder.control, self._format.any_reasoning_ids
+        last = next((token for token in reversed(prompt_ids) if token in control), None)
         return pair.index(last) if last is not None and last in pair else None
 
     def _has_special_token(self, content: str, atoms: Sequence[Atom]) -> bool:
@@ -165,7 +175,7 @@ class ParseCheck:
         """Whether ordinary ids of a call spell a control token that its name and arguments don't have: read as that token."""
         marks: set[str] = set()
         for atom in atoms:
-            if not atom.control and atom.start < span[1] and atom.end > span[0]:
+            if not atom.control and atom.start < span[1] and (atom.start + len(atom.text)) > span[0]:
                 marks.update(self._control_texts.findall(atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]))
         if not marks:
             return False
@@ -203,6 +213,11 @@ class ParseCheck:
         """Texts of the tokens that are never part of a message's text."""
         return self._format.special_tokens | {text.strip() for text in controlling_tokens(self._tokenizer)}
 
+    @cached_property
+    def _call_parts(self) -> frozenset[str]:
+        """The words of a turn with a call, in the parts by which a completion is accounted for."""
+        return frozenset(part for word in self._format.call_words for part in delimiter_parts(word))
+
     def _without_stop_strings(self, atoms: list[Atom]) -> list[Atom]:
         """Formats whose stop is a text: what ends with it, without it."""
         if self._format.stops:
@@ -218,8 +233,7 @@ class ParseCheck:
             words = form.text_words | self._delimiter_words
             return words | form.call_words if out.termination is Termination.TRUNCATED else words
         raws = [call.raw for call in out.tool_calls]
-        parts = {part for word in form.call_words for part in delimiter_parts(word)}
-        beside = (part for part in parts if not (any(map(str.isalnum, part)) and any(part in raw for raw in raws)))
+        beside = (part for part in self._call_parts if not (any(map(str.isalnum, part)) and any(part in raw for raw in raws)))
         return form.text_words.union(beside, self._delimiter_words)
 
 
@@ -227,12 +241,13 @@ def judged(call: ToolCall, tools: Sequence[Any] | None) -> ToolCall:
     """A call with the status that follows from its name and arguments alone, for every backend the same."""
     if call.status is not ToolCallStatus.OK:
         return call
-    name = call.name
+    name = call["function"]["name"]
+    declared = not tools or any(tool["function"]["name"] == name for tool in tools)
     if not name.strip() or any(letter.isspace() for letter in name):
         status = ToolCallStatus.MISSING_NAME if not name.strip() else ToolCallStatus.MALFORMED_STRUCTURE
     else:
         status = json_status(call["function"]["arguments"])
-        if status is ToolCallStatus.OK and tools and not any(tool["function"]["name"] == name for tool in tools):
+        if status is ToolCallStatus.OK and not declared:
             status = ToolCallStatus.UNKNOWN_TOOL
     return call if status is ToolCallStatus.OK else changed(call, status=status)
 

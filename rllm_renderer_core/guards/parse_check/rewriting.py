@@ -106,7 +106,7 @@ def fault(
             return "written again it isn't the text that was sampled"
     if header is not None:
         return None
-    schema = Schema.of_tool(tools, call.name)
+    schema = Schema.of_tool(tools, call["function"]["name"])
     for key, value in values.items():
         if not schema.member(key).accepts(value):  # bare text, read as a number where a text is declared: 1.50, as 1.5
             return f"{key!r} isn't of its declared type, and its text says no type"
@@ -120,29 +120,12 @@ def fault(
     return None
 
 
-def located(text: str, calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """The calls, those without a raw text with the part of the completion that has their name and, behind it, their arguments
-    as they are; upstream parsers often keep no raw text."""
-    out, at = [], 0
-    for call in calls:
-        if not call.raw and call.name:
-            written = re.escape(call.name) + r"[^{}]{0,160}?" + re.escape(call["function"]["arguments"])
-            found = re.compile(written).search(text, at)
-            if found is not None:
-                at = found.end()
-                call = ToolCall(call.name, call["function"]["arguments"], id=call.id, raw=found.group(), status=call.status)
-        elif text.find(call.raw, at) >= 0:
-            at = text.index(call.raw, at) + len(call.raw)
-        out.append(call)
-    return out
-
-
 def _turn(calls: Sequence[ToolCall]) -> dict[str, Any]:
     return {
         "role": "assistant",
         "content": "",
         "tool_calls": [
-            {"id": call.id or f"call{at:05d}", "type": "function", "function": dict(call["function"])}
+            {"id": call["id"] or f"call{at:05d}", "type": "function", "function": dict(call["function"])}
             for at, call in enumerate(calls)
         ],
     }
@@ -150,17 +133,17 @@ def _turn(calls: Sequence[ToolCall]) -> dict[str, Any]:
 
 def _header(call: ToolCall, arguments: str) -> str | None:
     """What of the raw text isn't name, id and arguments, where the arguments stand in it as they are; else ``None``."""
-    raw = call.raw
+    raw, name = call.raw, call["function"]["name"]
     if raw.count(arguments) != 1 or not arguments.startswith("{"):
         return None
     raw = raw.replace(arguments, "")
-    if call.id:
-        raw = raw.replace(call.id, "", 1)
-    whole = re.compile(rf"(?<![\w-]){re.escape(call.name)}(?![\w-]|\.\w|:\w+:)")  # not as a part of another name
-    if call.name in raw:
+    if call["id"]:
+        raw = raw.replace(call["id"], "", 1)
+    whole = re.compile(rf"(?<![\w-]){re.escape(call['function']['name'])}(?![\w-]|\.\w|:\w+:)")  # not as a part of another name
+    if name in raw:
         raw, found = whole.subn("", raw, count=1)
         return raw if found else None
-    return raw if call.id and whole.search(call.id) else None
+    return raw if call["id"] and whole.search(call["id"]) else None
 
 
 def _is_json_call(call: ToolCall, values: Mapping[str, Any]) -> bool:
@@ -176,7 +159,10 @@ def _is_json_call(call: ToolCall, values: Mapping[str, Any]) -> bool:
     arguments = [said.pop(key) for key in ("arguments", "parameters") if key in said]
     same = len(arguments) == 1 and json.dumps(arguments[0], sort_keys=True) == json.dumps(values, sort_keys=True)
     return (
-        same and said.pop("name", None) == call.name and said.pop("type", "function") == "function" and not said.keys() - {"id"}
+        same
+        and said.pop("name", None) == call["function"]["name"]
+        and said.pop("type", "function") == "function"
+        and not said.keys() - {"id"}
     )
 
 

@@ -67,5 +67,5 @@ def _row(verdict: Any, wins: bool) -> tuple[str | Text, ...]:
         Text(f"{verdict.verdict} ({verdict.match})" if covers else verdict.verdict, STYLES.get(verdict.verdict, "bold red")),
         verdict.renderer or "-",
         verdict.bridge,
-        "; ".join(filter(None, reasons)) or "-",
+        "; ".join(filter(None, reasons)),
     )

@@ -63,5 +63,5 @@ def _row(plugin: PluginInfo, *, shows_place: bool) -> tuple[str | Text, ...]:
         Text(plugin.state, STYLES.get(plugin.state, "bold red")),
         f"{plugin.distribution} {plugin.version}".rstrip(),
         ", ".join(plugin.backends) or "-",
-        error or (plugin.location if shows_place else "-"),
+        error or (plugin.location if shows_place else ""),
     )

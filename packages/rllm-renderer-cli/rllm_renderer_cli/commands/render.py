@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rllm_renderer_core.errors import RendererError
 
-from ..options import load_tokenizer, name_of, read_text, resolve_options, tokenizer_option
+from ..options import load_tokenizer, name_of, read_text, resolve_options, tokenizer_option, write_text
 from ..output import echo, show, show_json, stdout, table
 from ..wording import BadInput, one_line
 
@@ -102,8 +102,7 @@ def _write_page(target: str, renderer: Any, messages: list[Any], out: Any) -> No
     if target == "-":
         stdout().write(page)
         return
-    with click.open_file(target, "w", encoding="utf-8") as file_out:
-        file_out.write(page)
+    write_text(target, page)
 
 
 def _page(where: str, renderer: Any, messages: list[Any], out: Any, tokens: list[str]) -> Iterator[RenderableType]:

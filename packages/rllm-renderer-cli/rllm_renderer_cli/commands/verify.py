@@ -153,9 +153,11 @@ def _page(report: Any, bridges: list[Any], ok: bool, *, without: str, everything
     if bridges:
         page += ["", _table("bridge to", [(bridge.shape, bridge) for bridge in bridges], everything)]
     named += [(f"bridge to {bridge.shape}", bridge) for bridge in bridges]
-    differing = [(name, result.difference) for name, result in named if result.difference is not None]
-    for name, difference in differing if everything else differing[:FIRST_DIFFERENCES]:
-        page += ["", *_context(name, difference, report.reference, report.renderer)]
+    differing = [(name, result) for name, result in named if result.difference is not None]
+    if not everything:  # what a backend documents is no surprise
+        differing = [(name, result) for name, result in differing if result.outcome.value == "differs"]
+    for name, result in differing if everything else differing[:FIRST_DIFFERENCES]:
+        page += ["", *_context(name, result.difference, report.reference, report.renderer)]
     hidden = 0 if everything else len(differing) - FIRST_DIFFERENCES
     if hidden > 0:
         page += ["", Text(f"{hidden} more differ: --all shows their ids", "dim")]
@@ -168,7 +170,7 @@ def _page(report: Any, bridges: list[Any], ok: bool, *, without: str, everything
 def _table(what: str, named: list[tuple[str, Any]], everything: bool) -> RenderableType:
     """A row for each conversation, or for all that have the same outcome for the same reason."""
     if everything:
-        return table((what, "ids", "why"), [(name, _outcome(result), result.reason or "-") for name, result in named])
+        return table((what, "ids", "why"), [(name, _outcome(result), result.reason or "") for name, result in named])
     groups: dict[tuple[str, str], list[tuple[str, Any]]] = {}
     for name, result in named:
         groups.setdefault((result.outcome.value, result.reason or ""), []).append((name, result))

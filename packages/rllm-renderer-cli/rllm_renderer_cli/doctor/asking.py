@@ -55,12 +55,12 @@ def install_fix(plugin: str, upstream: str) -> str:
 
 def broken() -> dict[tuple[str, str], str]:
     """The tracebacks of plugins that can't be loaded, by plugin and distribution."""
-    out = {}
+    traces = {}
     for plugin in find():
         load(plugin)
         if plugin.error is not None and plugin.error.__cause__ is not None:
-            out[plugin.name, plugin.distribution] = traced(plugin.error.__cause__)
-    return out
+            traces[plugin.name, plugin.distribution] = traced(plugin.error.__cause__)
+    return traces
 
 
 def claims() -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def claims() -> Iterator[Finding]:
 
 def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
     """What goes wrong when the renderer of a model is built and each of its methods is called once."""
-    from rllm_renderer_template.parity.trial import faults_of
+    from rllm_renderer_template.parity.judgement import faults_of
 
     from rllm_renderer_core.resolving.resolver import resolve
 

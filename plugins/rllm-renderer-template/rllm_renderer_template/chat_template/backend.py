@@ -1,7 +1,7 @@
-"""The backend of last resort: the tokenizer's own chat template, with the seam over it.
+"""The backend of last resort: the tokenizer's own chat template, with ``SeamBridge`` over it.
 
-A template of unknown make says nothing about bridges, so the seam proves each of them call by call; ``template_bridge=False``
-declines them all.
+A template of unknown make says nothing about bridges, so ``SeamBridge`` proves each of them call by call;
+``template_bridge=False`` declines them all.
 """
 
 from __future__ import annotations

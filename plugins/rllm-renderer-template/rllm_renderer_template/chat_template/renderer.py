@@ -1,4 +1,4 @@
-"""A tokenizer's own chat template as a renderer, with the seam as its bridge."""
+"""A tokenizer's own chat template as a renderer, with ``SeamBridge`` as its bridge."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ChatTemplateRenderer(SeamedRenderer):
             attribution_costs_renders=True,
             reasoning_ids=lambda: self.parser.reasoning_ids,  # as the template shows them, not as the vocabulary has them
             second_parser=lambda: self.second_parser,
-            delimiter_words=self.messages.frame_words if self.messages is not None else frozenset(),
+            delimiter_words=self.messages.delimiter_words if self.messages is not None else frozenset(),
             why_no_tool_calls=lambda: self.why_no_tool_calls,
         )
 
@@ -103,10 +103,10 @@ class ChatTemplateRenderer(SeamedRenderer):
         if template is None or engine() is None:
             return None
         try:
-            opener = self.render_ids([QUESTION], add_generation_prompt=True)
+            prompt = self.render_ids([QUESTION], add_generation_prompt=True)
         except Exception:  # a template that wants more than a user's message
             return None
-        found = ShippedParser(template, self._tokenizer, self.parser, opener)
+        found = ShippedParser(template, self._tokenizer, self.parser, prompt)
         return found if found.why_not is None else None
 
     @property

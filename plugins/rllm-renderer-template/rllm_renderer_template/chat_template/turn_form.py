@@ -10,11 +10,15 @@ from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.errors import RenderError
-from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, TOOL, VALUE, call_ids
+from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, TOOL, VALUE, call_ids, tool_call
 from rllm_renderer_core.types import Message
 
 TextOf = Callable[[list[Message], "list[dict[str, Any]] | None"], str]
 """Messages and tools to text; raises where the template refuses them."""
+
+
+_THOUGHTS = "thoughts"
+"""What Apertus' template calls a block of reasoning."""
 
 
 class TurnForm:
@@ -66,7 +70,9 @@ class TurnForm:
     def _takes_blocks(self) -> bool:
         """Whether this template shows reasoning in blocks alone, as Apertus' does: a message's own key for it is dropped."""
         turn: Message = {"role": "assistant", "content": ANSWER, "reasoning_content": VALUE}
-        return VALUE not in self._shown([QUESTION, turn]) and VALUE in self._shown([QUESTION, in_blocks(turn)])
+        plain, blocks = self._shown([QUESTION, turn]), self._shown([QUESTION, in_blocks(turn)])
+        printed = blocks.count(_THOUGHTS) > plain.count(_THOUGHTS)  # the mapping itself, as text (Llama 3)
+        return bool(plain) and VALUE not in plain and VALUE in blocks and ANSWER in blocks and not printed
 
     def _shown(self, messages: list[Message]) -> str:
         try:
@@ -85,7 +91,7 @@ def in_blocks(message: Message) -> Message:
     """An assistant's message with its reasoning and text as blocks; other messages stay."""
     if message["role"] != "assistant":
         return message
-    parts = {"thoughts": message.get("reasoning_content"), "response": message["content"]}
+    parts = {_THOUGHTS: message.get("reasoning_content"), "response": message["content"]}
     return {**message, "content": {"blocks": [{"type": kind, "text": text} for kind, text in parts.items() if text]}}
 
 
@@ -173,8 +179,7 @@ def _probe(call_id: str, spacing: str, content: str | None, answered: bool) -> l
     arguments: Any = value
     if spacing != "mapping":
         arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))
-    call = {"id": call_id, "type": "function", "function": {"name": NAME, "arguments": arguments}}
-    turn: Message = {"role": "assistant", "content": content, "tool_calls": [call]}
+    turn: Message = {"role": "assistant", "content": content, "tool_calls": [tool_call(NAME, arguments, call_id)]}
     # The result has no name, so that the name shows in the call or nowhere.
     result: Message = {"role": "tool", "tool_call_id": call_id, "content": "five"}
     return [QUESTION, turn, result] if answered else [QUESTION, turn]

@@ -66,7 +66,7 @@ def compare_bridges(
 
     Args:
         renderer: What is checked.
-        reference: The seam over the chat template (``parity.template_renderer``), or another backend's renderer.
+        reference: ``SeamBridge`` over the chat template (``parity.template_renderer``), or another backend's renderer.
         budget: Stops the comparison when it is spent.
         shapes: What to try.
     """

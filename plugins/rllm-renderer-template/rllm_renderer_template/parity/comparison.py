@@ -1,8 +1,7 @@
 """Token parity: whether a renderer gives the ids that the tokenizer's chat template gives, probe by probe.
 
-The reference is any function from messages, tools and opener to ids; ``template_ids`` is the one over the tokenizer's own
-template, with the variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be
-shown.
+The reference is any function from a probe to ids; ``template_ids`` is the one over the tokenizer's own template, with the
+variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be shown.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def renderer_ids(renderer: ResolvedRenderer) -> Ids:
 
     def ids(probe: Probe) -> list[int] | str:
         try:
-            return renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+            return renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
         except RendererError as error:
             return reason_of(error)
 
@@ -118,7 +117,7 @@ def renderer_ids(renderer: ResolvedRenderer) -> Ids:
 
 
 def template_renderer(query: Query) -> ResolvedRenderer:
-    """The tokenizer's chat template under the core's contract, with the seam as its bridge: the oracle of all checks.
+    """The tokenizer's chat template under the core's contract, with ``SeamBridge`` as its bridge: the oracle of all checks.
 
     Raises:
         OptionError: An option of the query has no variable in this template.
@@ -174,15 +173,15 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
         )
         return ParityReport(query.model, f"{checked.backend}:{checked.name}", TEMPLATE_TEXT, results, before - budget.left)
 
-    return once(query, "reports", replace(renderer.resolution, options=options), compared, lambda report: report.complete)
+    known = remembered(query.tokenizer, "reports", options_of(query))
+    return once(known, replace(renderer.resolution, options=options), compared, lambda report: report.complete)
 
 
 Result = TypeVar("Result")
 
 
-def once(query: Query, what: str, key: Any, make: Callable[[], Result], whole: Callable[[Result], bool]) -> Result:
-    """A result for this key, made once a tokenizer and options; what isn't whole, as time was up, isn't remembered."""
-    known = remembered(query.tokenizer, what, options_of(query))
+def once(known: dict[Any, Any], key: Any, make: Callable[[], Result], whole: Callable[[Result], bool]) -> Result:
+    """A result for this key, made where it isn't ``known``; what isn't whole, as time was up, isn't remembered."""
     result: Result = known[key] if key in known else make()
     if whole(result):
         known[key] = result

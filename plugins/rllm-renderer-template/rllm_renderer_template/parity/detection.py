@@ -19,6 +19,7 @@ from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.resolving.refusals import refused_option
 
+from ..memory import options_of, remembered
 from ..reasons import reason_of
 from .bridges import BridgeResult, bridges_differ, compare_bridges
 from .comparison import Budget, once, parity, template_ids, template_renderer
@@ -124,7 +125,8 @@ def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | N
     """
     registered = by_priority(registered)
     key = query.model, *((each.backend.name, each.distribution, each.version) for each in registered)
-    return once(query, "detections", key, lambda: _detect(registered, query, budget or Budget()), lambda made: made.complete)
+    known = remembered(query.tokenizer, "detections", options_of(query))
+    return once(known, key, lambda: _detect(registered, query, budget or Budget()), lambda made: made.complete)
 
 
 def by_priority(registered: Iterable[Registered]) -> list[Registered]:
@@ -183,13 +185,14 @@ def try_all(
     except PluginError as error:
         yield Tried(registered, Coverage("?", Match.PARITY, False, ""), error=reason_of(error))
         return
+    known = remembered(query.tokenizer, "tried", options_of(query))
     for name in named:
         if budget.over:
             return
         before(f"{backend.name}:{name}")
         key = query.model, backend.name, name, registered.distribution, registered.version
         named_query = replace(query, renderer=name)
-        yield once(query, "tried", key, partial(_try, registered, named_query, budget), lambda _: not budget.over)
+        yield once(known, key, partial(_try, registered, named_query, budget), lambda _: not budget.over)
 
 
 def _try(registered: Registered, query: Query, budget: Budget) -> Tried:

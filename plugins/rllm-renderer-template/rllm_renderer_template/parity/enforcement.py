@@ -112,7 +112,7 @@ def _refuses_shown_tools(report: ParityReport, query: Query) -> bool:
     probe = next((probe for probe in PROBES if probe.name in refused and probe.tools), None)
     if probe is None:
         return False
-    dropped = template_renderer(query).dropped(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+    dropped = template_renderer(query).dropped(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
     return not any(each.what == "tool" for each in dropped)
 
 

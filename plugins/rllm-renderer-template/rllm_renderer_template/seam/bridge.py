@@ -6,7 +6,7 @@ with the new messages behind it, twice, with different text in the assistant's t
 text stops mattering. It renders once more with the new messages altered: the common prefix ends where they start mattering. In
 that gap lies the close of the assistant's turn. What follows the close is what follows the completion. In ChatML::
 
-    probe       <|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\nalpha1 <|im_end|> \n<|im_start|>user\n And lids? ...
+    probe       <|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\nomega <|im_end|> \n<|im_start|>user\n And lids? ...
                                                                            |------------ gap -----------|
     bridge      P + C, which ends with <|im_end|>, and                                 \n<|im_start|>user\n And lids? ...
 
@@ -31,7 +31,7 @@ from rllm_renderer_core.probing.calls import TOOL
 from rllm_renderer_core.types import Message, RenderedTokens
 
 from .experiment import Experiments, NotSettled, Render, TurnBoundary
-from .probe_turns import CALL, STAND_IN, ProbeTurn, possible_calls, shape_of
+from .probe_turns import CALL, STAND_IN, ProbeTurn, possible_calls, without_texts
 
 
 class SeamBridge:
@@ -198,7 +198,7 @@ class SeamBridge:
 
     def _learned(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
         ending = None if ending in self._stops else ending
-        key = (shape_of(turns[0].new), repr(tools), tuple(turn.calls for turn in turns), ending)
+        key = (without_texts(turns[0].new), repr(tools), tuple(turn.calls for turn in turns), ending)
         return self._experiments.remembered(
             key, lambda: self._experiments.settle([turn.with_stand_ins() for turn in turns], tools, ending)
         )

@@ -2,9 +2,9 @@
 
 With a renderer that writes ChatML, and ``ping0`` for the new message::
 
-    ... <|im_start|>assistant\n alpha1 <|im_end|>\n<|im_start|>user\n ping0    <|im_end|>\n<|im_start|>assistant\n
-    ... <|im_start|>assistant\n omega7 <|im_end|>\n<|im_start|>user\n ping0    <|im_end|>\n<|im_start|>assistant\n
-    ... <|im_start|>assistant\n alpha1 <|im_end|>\n<|im_start|>user\n zq9ping0 <|im_end|>\n<|im_start|>assistant\n
+    ... <|im_start|>assistant\n omega <|im_end|>\n<|im_start|>user\n ping0    <|im_end|>\n<|im_start|>assistant\n
+    ... <|im_start|>assistant\n xray  <|im_end|>\n<|im_start|>user\n ping0    <|im_end|>\n<|im_start|>assistant\n
+    ... <|im_start|>assistant\n omega <|im_end|>\n<|im_start|>user\n yankeeping0 <|im_end|>\n<|im_start|>assistant\n
     |------------ head ---------------|------------ gap -------------|--------------- tail -------------------|
 
 The first two end alike from the end of the answer on; the first and the third start alike up to the new message. ``<|im_end|>``
@@ -38,7 +38,7 @@ class Gap:
     ``shows_from`` counts from the start of the gap.
     """
 
-    head: tuple[int, ...]  # ... <|im_start|>assistant\nalpha1
+    head: tuple[int, ...]  # ... <|im_start|>assistant\nomega
     gap: tuple[int, ...]  # <|im_end|>\n<|im_start|>user\n
     tail: tuple[int, ...]  # ping0<|im_end|>\n<|im_start|>assistant\n
     shows_from: int  # 5: the first position at which any new message shows alone
@@ -54,7 +54,7 @@ class TurnBoundary:
     """
 
     probe: ProbeTurn
-    head: tuple[int, ...]  # ... <|im_start|>assistant\nalpha1<|im_end|>
+    head: tuple[int, ...]  # ... <|im_start|>assistant\nomega<|im_end|>
     before_close: tuple[int, ...]  # nothing here; \n</tool_call> in a turn of calls
     close: int  # <|im_end|>
     tail: tuple[int, ...]  # \n<|im_start|>user\nping0<|im_end|>\n<|im_start|>assistant\n
