@@ -34,6 +34,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 pytest_addoption = run_size.pytest_addoption
+pytest_pycollect_makeitem = run_size.pytest_pycollect_makeitem
 pytest_collection_modifyitems = run_size.pytest_collection_modifyitems
 pytest_terminal_summary = run_size.pytest_terminal_summary
 

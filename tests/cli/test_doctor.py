@@ -159,7 +159,7 @@ def test_a_python_that_doesnt_fit(doctor, install, toy_source):
 
 
 def test_an_upstream_that_is_installed_but_broken(doctor, run, install, toy_source):
-    """CASES 39: what the plugin wraps lacks a module, which only importing it shows."""
+    """What the plugin wraps lacks a module, which only importing it shows."""
     install("wrapped", modules={"wrapped_package": "import absent_part", "wrapped_package.sub": ""}, entry_points={})
     install("rllm-renderer-toy", source=toy_source("wrapped"))
     _, problems = doctor()

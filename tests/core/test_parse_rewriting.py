@@ -17,7 +17,7 @@ def parameter(key, value):
     return f"<parameter={key}>\n{value}\n</parameter>\n"
 
 
-def test_case_21_a_value_that_was_cut_at_a_spelled_close_leaves_no_empty_call():
+def test_a_value_that_was_cut_at_a_spelled_close_leaves_no_empty_call():
     raw = f"{OPEN}<parameter=path>\na </tool_call>"
     assert fault(ToolCall("rm", {}, raw=raw), OPEN + CLOSE)
 

@@ -48,7 +48,7 @@ NOT_IDS = {
 
 
 @pytest.mark.parametrize("name", NOT_IDS)
-def test_case_40_render_ids_that_are_none_are_refused(name):
+def test_render_ids_that_are_none_are_refused(name):
     value, text = NOT_IDS[name]
     with pytest.raises(ContractError, match=r"backend 'wrapped' returned.* render") as caught:
         returning("render_ids", value).render_ids(OPENING)
@@ -58,7 +58,7 @@ def test_case_40_render_ids_that_are_none_are_refused(name):
 
 
 @pytest.mark.parametrize("make", [tuple, np.array, lambda ids: list(np.array(ids)), lambda ids: array.array("I", ids)])
-def test_case_40_arrays_are_converted(make):
+def test_arrays_are_converted(make):
     with rendering_probes():  # ids that are the same whatever the messages say: nothing of them shows
         assert returning("render_ids", make(P)).render_ids(OPENING) == P
         out = returning("render", RenderedTokens(make(P))).render(OPENING)
@@ -78,7 +78,7 @@ def test_what_equals_p_in_a_bridge_but_is_no_int_is_replaced_by_p():
 
 
 @pytest.mark.parametrize("value", ["ids", [1, 2], None, {"token_ids": [1]}])
-def test_case_40_render_returns_rendered_tokens(value):
+def test_render_returns_rendered_tokens(value):
     with pytest.raises(ContractError, match="instead of RenderedTokens"):
         returning("render", value).render(OPENING)
 
@@ -168,7 +168,7 @@ WRONG_PARSES["a call without function"].tool_calls[0].pop("function")
 
 
 @pytest.mark.parametrize("name", WRONG_PARSES)
-def test_case_40_a_parsed_response_has_the_types_that_it_declares(name):
+def test_a_parsed_response_has_the_types_that_it_declares(name):
     renderer = returning("parse_response", WRONG_PARSES[name])
     parsed = renderer.parse_response(C)
     assert (parsed.termination, parsed.content, parsed.tool_calls) == (Termination.MALFORMED, "", [])

@@ -14,7 +14,7 @@ import shapes
 
 import rllm_renderer_core as core
 
-pytestmark = pytest.mark.skipif(oracle.missing() is not None, reason=str(oracle.missing()))
+pytestmark = pytest.mark.needs("cookbook")
 
 
 @pytest.fixture(params=oracle.CASES, ids=str)

@@ -325,6 +325,12 @@ def _owner(vocabulary: Vocabulary, *tokens: str | None) -> str:
     return next(name for name, one in MODELS.items() if (one.vocabulary, one.eos, one.bos, one.pad) == (vocabulary, *tokens))
 
 
+def vocabulary(model: str) -> str:
+    """The model's tokenizer.json."""
+    source = MODELS[model].vocabulary
+    return source.read(source.file())
+
+
 @functools.cache
 def _bare(owner: str) -> Any:
     """The tokenizer of one of the models that share a vocabulary, without a template."""
@@ -333,7 +339,7 @@ def _bare(owner: str) -> Any:
     source = MODELS[owner]
     texts = {"eos_token": source.eos, "bos_token": source.bos, "pad_token": source.pad}
     return PreTrainedTokenizerFast(
-        tokenizer_object=_Copied(source.vocabulary.read(source.vocabulary.file())),
+        tokenizer_object=_Copied(vocabulary(owner)),
         name_or_path=owner,
         clean_up_tokenization_spaces=False,
         **{key: text for key, text in texts.items() if text},

@@ -11,7 +11,9 @@ from typing import Any
 
 import needs
 import pytest
+import real_tokenizers
 import sampling
+import served
 
 _UNMET = pytest.StashKey[set[str]]()
 
@@ -30,28 +32,41 @@ def set_size(config: pytest.Config) -> None:
     sampling.WHOLE = config.getoption("--whole")
 
 
+def pytest_pycollect_makeitem(collector: Any, obj: Any) -> list[Any] | None:
+    """Nothing of a class that only a whole run has, such as a conformance class with its hundred cases."""
+    marks = [mark.name for mark in getattr(obj, "pytestmark", ())] if isinstance(obj, type) else []
+    return [] if "whole" in marks and not sampling.WHOLE else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, left_out = [], []
     for item in items:
         unmet = {name for mark in item.iter_markers("needs") for name in mark.args if needs.NEEDS[name].missing()}
         config.stash.setdefault(_UNMET, set()).update(unmet)
         small = not sampling.WHOLE and item.get_closest_marker("whole") is not None
-        (left_out if unmet or small else kept).append(item)
+        (left_out if unmet or small or not _exists(item) else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
 
 
+def _exists(item: pytest.Item) -> bool:
+    """Whether the test's model is served by its backend here."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    model, backend = parameters.get("model"), parameters.get("backend")
+    known = model in real_tokenizers.MODELS and backend in served.BACKENDS
+    return not known or served.covers(model, backend)
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    reasons = collections.Counter(
-        report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")
-    )
-    said = [f"{reason} ({count} skipped)" for reason, count in sorted(reasons.items())]
-    if not sampling.WHOLE:
-        said.insert(0, "every renderer, public template, mutation, generated turn and wheel: make test-all, or --whole")
+    said = [] if sampling.WHOLE else ["every renderer, public template, mutation, generated turn and wheel: make test-all"]
     # pytest-xdist collects in its workers alone.
-    missing = config.stash.get(_UNMET, None) or {name for name in needs.NEEDS if config.getoption("numprocesses", None)}
-    said += [f"{need.proves}: {need.get}" for name, need in needs.NEEDS.items() if name in missing and need.missing()]
+    known = needs.NEEDS if config.getoption("numprocesses", None) else config.stash.get(_UNMET, set())
+    said += [f"{needs.NEEDS[name].proves}: {needs.NEEDS[name].get}" for name in known if needs.NEEDS[name].missing()]
+    reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")]
+    # What a conformance class declares that its format can't have isn't a lack of this machine.
+    counted = collections.Counter(reason for reason in reasons if " declares " not in reason)
+    said += [f"{reason} ({count} skipped)" for reason, count in sorted(counted.items())]
     terminalreporter.section("not proven by this run, and how to")
     for line in said:
         terminalreporter.write_line(line)

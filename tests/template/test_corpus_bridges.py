@@ -17,7 +17,7 @@ from rllm_renderer_template.chat_template.renderer import ChatTemplateRenderer
 
 from rllm_renderer_core import BridgeDeclined
 
-SAMPLE = 120
+SAMPLE = 24
 
 FORCED = {
     "depends on more of the history than its last close": "the system message, which a bridge doesn't have, is in each user "
@@ -90,8 +90,8 @@ def test_what_a_template_shows_is_bridged_unless_the_template_forbids_it(outcome
         if verdict != "equal":
             print(f"{number:5} {verdict:9} {detail}")
     print(dict(count))
-    assert count["refused"] <= len(chosen()) // 20, count
+    assert count["refused"] <= max(1, len(chosen()) // 20), count
     # In the sample one template more or less weighs much.
-    assert count["declined"] * (100 if sampling.WHOLE else 50) <= count["equal"], count
-    assert count["equal"] >= (3400 if sampling.WHOLE else 600), count
+    assert count["declined"] * (100 if sampling.WHOLE else 20) <= count["equal"], count
+    assert count["equal"] >= (3400 if sampling.WHOLE else 120), count
     assert not sampling.WHOLE or count["declined"] <= 40, count

@@ -16,7 +16,7 @@ from rllm_renderer_template.chat_template.template_parser import learned_parser
 
 chat_templates = pytest.importorskip("chat_templates", reason="not proved: the loader of public templates isn't there")
 
-SAMPLE, TURNS = 120, sampling.how_many(3, 20)
+SAMPLE, TURNS = 24, sampling.how_many(3, 20)
 
 
 def chosen():

@@ -14,7 +14,7 @@ from public_supervised import Verdict, verdicts
 
 from rllm_renderer_core import RendererError, resolve
 
-SAMPLE = 12
+SAMPLE = 5
 
 
 def chosen() -> list[str]:

@@ -105,7 +105,7 @@ def test_as_the_template_or_refused(model):
     [("tinker", "gpt_oss_medium_reasoning"), ("prime", "gpt-oss"), ("tml", None)],
     ids=lambda each: each,
 )
-def test_case_62_in_the_declarations_of_gpt_oss(backend, renderer):
+def test_in_the_declarations_of_gpt_oss(backend, renderer):
     """By itself: its prompt has the day in it."""
     model, day = "openai/gpt-oss-20b", "2031-03-04"
     pytest.importorskip({"prime": "renderers", "tinker": "tinker_cookbook", "tml": "tml_renderers"}[backend])

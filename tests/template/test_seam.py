@@ -132,7 +132,7 @@ def test_any_text_equals_the_hand_written_bridge_the_seams_own_markers_too(new):
 # Endings
 
 
-def test_a_doubled_stop_is_declined_row_24():
+def test_a_doubled_stop_is_declined():
     assert "ids follow the stop" in reason(Format().seam(), [*FOUR, END, END], [user()])
 
 
@@ -145,7 +145,7 @@ def test_a_completion_that_ends_in_another_control_token_is_declined():
     assert "control token" in reason(Format().seam(), [*FOUR, THINK], [user()])
 
 
-def test_new_text_never_absorbs_sampled_ids_row_24():
+def test_new_text_never_absorbs_sampled_ids():
     class Markers(Format):
         """Text that spells a control token becomes it, as in most tokenizers."""
 
@@ -290,7 +290,7 @@ def test_hypotheses_about_calls_are_tried_in_the_conversation_that_was_accepted(
 
 
 @pytest.mark.parametrize("name", DECLINED)
-def test_a_format_that_cannot_be_bridged_is_declined_with_the_reason_rows_04_55(name):
+def test_a_format_that_cannot_be_bridged_is_declined_with_the_reason(name):
     make, new, words = DECLINED[name]
     seam = make().seam()
     assert words in reason(seam, [*FOUR, END], new)
@@ -303,7 +303,7 @@ def test_what_a_format_refuses_for_one_shape_does_not_stop_another():
     assert seam.bridge_to_next_turn(P, [*FOUR, END], [user()])
 
 
-def test_a_leading_system_block_is_not_repeated_row_54():
+def test_a_leading_system_block_is_not_repeated():
     class DefaultSystem(Format):
         def conversation(self, messages):
             default = [] if messages[0]["role"] == "system" else [{"role": "system", "content": "You are a toy."}]
@@ -400,7 +400,7 @@ class Merged(Format):
         return out
 
 
-def test_results_share_the_turn_that_a_full_render_gives_them_row_17():
+def test_results_share_the_turn_that_a_full_render_gives_them():
     completion = [*FOUR, END]
     out = Merged().seam().bridge_to_next_turn(P, completion, [result("A"), result("B"), user("Sure?")])
     results = [USER, toy.RESULT, *encode("A"), toy.RESULT, *encode("B"), END, NEWLINE]

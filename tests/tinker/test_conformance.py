@@ -80,6 +80,7 @@ class TestGptOss(_WithReference):
     stop_token = False  # past turns are closed with <|end|>
 
 
+@pytest.mark.whole
 class TestKimiK26(_WithReference):
     name = "kimi_k26"
 
@@ -89,6 +90,7 @@ class TestNemotron3(_WithReference):
     name = "nemotron3"
 
 
+@pytest.mark.whole
 class TestGlm5_3(_Tinker):
     name = "glm5_3_max_reasoning"
 

@@ -77,8 +77,7 @@ def test_every_row_is_there_once_or_rejected_with_its_reason(data: pathlib.Path,
     wanted = []
     for number, row in enumerate(ROWS, 1):
         if number not in REJECTED:
-            messages, _ = conversation_of(row)
-            wanted += [(number, each.token_ids, each.weights) for each in supervised(renderer, messages)]
+            wanted += [(number, e.token_ids, e.weights) for e in supervised(renderer, conversation_of(row).messages)]
     assert [(row["row"], row["input_ids"], row["weights"]) for row in rows_of(tmp_path / "out")] == wanted
     rejected = [json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()]
     assert {each["row"] for each in rejected} == set(REJECTED)
@@ -239,7 +238,7 @@ def test_show_prints_sequences_with_what_is_trained(data: pathlib.Path) -> None:
 
 
 def test_sharegpt_with_calls() -> None:
-    messages, tools = conversation_of(
+    messages, tools, _ = conversation_of(
         {
             "system": "Be brief.",
             "tools": json.dumps([{"name": "look"}]),

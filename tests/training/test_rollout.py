@@ -125,7 +125,7 @@ def test_after_a_decline_bridges_go_on_in_the_new_segment(rollout):
     assert len(rollout.declines) == 1
 
 
-def test_a_completion_cut_inside_reasoning_starts_a_segment_rows_06_07(rollout):
+def test_a_completion_cut_inside_reasoning_starts_a_segment(rollout):
     rollout.begin(OPENING)
     parsed = rollout.record([THINK, *encode("Weighing both")])
     assert (parsed.termination, parsed.reasoning_complete, parsed.content) == (Termination.TRUNCATED, False, "")
@@ -134,7 +134,7 @@ def test_a_completion_cut_inside_reasoning_starts_a_segment_rows_06_07(rollout):
     assert sampled_ids(rollout) == [[THINK, *encode("Weighing both")], []]
 
 
-def test_tool_cycle_starts_a_segment_at_each_query_row_03():
+def test_tool_cycle_starts_a_segment_at_each_query():
     rollout = Rollout(wrap(ToyRenderer(), thinking_retention="tool_cycle"))
     rollout.begin(OPENING)
     rollout.record(CALL)

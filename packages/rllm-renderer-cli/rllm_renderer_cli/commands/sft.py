@@ -43,6 +43,7 @@ MOST_REASONS = 5
     default="error",
     help="Reject a row with a turn that the model can't sample from its prompt, or leave out that turn.",
 )
+@click.option("--strict", is_flag=True, help="Refuse rows with keys that nobody reads and that may say how to train.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; all cores if left out.")
 @click.option("--shard-rows", type=click.IntRange(1), default=20_000, help="Input rows a file: what a killed run does again.")
 @click.option("--show", "shown", type=click.IntRange(1), metavar="N", help="Print the sequences of N rows; write nothing.")
@@ -56,6 +57,7 @@ def command(
     history: str,
     parts: tuple[str, ...],
     unreachable: str,
+    strict: bool,
     jobs: int | None,
     shard_rows: int,
     shown: int | None,
@@ -87,7 +89,7 @@ def command(
     if parts:
         wanted["parts"] = sorted(parts)
     if output is None:
-        _show(data, shown or 0, renderer, loaded, wanted)
+        _show(data, shown or 0, renderer, loaded, wanted, strict=strict)
         return
     mapper = SupervisedMapper(
         model,
@@ -95,6 +97,7 @@ def command(
         options=options,
         pin=renderer.resolution.to_dict(),
         supervised_options=wanted,
+        strict=strict,
         load=load_tokenizer,
     )
     manifest = _build(data, output, mapper, jobs or os.cpu_count() or 1, shard_rows, f"{renderer.backend}:{renderer.name}")
@@ -188,14 +191,14 @@ def _say_what_came_of_it(counts: dict[str, int], output: pathlib.Path) -> None:
         click.echo(f"  {count:,} x {first[like]}", err=True)
 
 
-def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted: dict[str, Any]) -> None:
+def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted: dict[str, Any], *, strict: bool) -> None:
     """The sequences of the first rows: what is trained in colour, what is context dim."""
     from rllm_renderer_training.bulk.inputs import is_columnar, read_rows
     from rllm_renderer_training.bulk.mapper import NOTHING, examples_of
 
     for number, row in enumerate(islice(read_rows(data), count), 1):
         try:
-            examples = examples_of(renderer, row.value(), wanted, columnar=is_columnar(data))
+            examples = examples_of(renderer, row.value(), wanted, columnar=is_columnar(data), strict=strict)
         except RendererError as error:
             show(Text(f"row {number}: rejected: {one_line(error)}", "bold red"))
             continue

@@ -21,7 +21,7 @@ from rllm_renderer_core.plugin import rendering_probes
 from rllm_renderer_core.probing.calls import TOOL
 
 from ..errors import UnreachableTurnError
-from .kinds import Kind, StandIns, TextTests, kinds_of
+from .message_shapes import Kind, StandIns, TextTests, kinds_of
 from .targets import Messages, Target, Targets
 
 LEARN_AT = 2
