@@ -109,7 +109,7 @@ class LearnedParser:
     def __str__(self) -> str:
         """What was learned, in one line."""
         if self.why_no_text is not None:
-            return f"completions aren't parsed: {self.why_no_text}"
+            return f"completions are content up to their stop, no reasoning or calls: {self.why_no_text}"
         calls = f"tool calls: {self.arguments}" if self.parses_tool_calls else f"no tool calls: {self.why_no_tool_calls}"
         return f"{calls}; reasoning {self.reasoning}; proven by {self.proofs} round trips"
 
