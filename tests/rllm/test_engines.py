@@ -17,7 +17,7 @@ rllm_offline.stand_in_for_fireworks()
 import scripted_rollout as script
 from rllm.engine.rollout.fireworks_engine import FireworksEngine
 from rllm.engine.rollout.tinker_engine import TinkerEngine
-from rllm_renderer_core import rllm as ours
+import rllm_renderer_rllm as ours
 
 model, bare, named = sys.argv[1], sys.argv[2] == "bare", sys.argv[3] == "named"
 tokenizer = real_tokenizers.load(model, template=not bare)
@@ -222,7 +222,7 @@ import asyncio, types
 import rllm_offline, real_tokenizers
 from rllm.engine.rollout.completer import TITOCompleter
 from rllm.engine.rollout.tinker_engine import TinkerEngine
-from rllm_renderer_core import rllm as ours
+import rllm_renderer_rllm as ours
 
 tokenizer = real_tokenizers.load("Qwen/Qwen3-8B")
 renderer = ours.get_renderer("Qwen/Qwen3-8B", tokenizer)
@@ -323,7 +323,7 @@ ASYNC = """
 import asyncio
 import rllm_offline, real_tokenizers, scripted_rollout as script
 from rllm.experimental.fully_async.client import RolloutClient
-from rllm_renderer_core import rllm as ours
+import rllm_renderer_rllm as ours
 
 tokenizer = real_tokenizers.load("Qwen/Qwen3-8B")
 renderer = ours.get_renderer("Qwen/Qwen3-8B", tokenizer)

@@ -45,7 +45,7 @@ def test_a_name_that_nothing_has_is_an_error(renderer):
 SCRIPT = """
 import real_tokenizers, rllm_offline
 from rllm.gateway.manager import GatewayManager
-from rllm_renderer_core import rllm
+import rllm_renderer_rllm as rllm
 
 class Config(dict):
     __getattr__ = dict.__getitem__
