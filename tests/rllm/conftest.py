@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -13,9 +14,20 @@ import rllm_source
 @pytest.fixture(scope="session")
 def changed(tmp_path_factory):
     """rLLM's repository with the patch of its revision."""
-    if reason := rllm_source.missing(repository=True):
+    if reason := rllm_source.missing():
         pytest.skip(reason)
     return rllm_changes.changed_copy(tmp_path_factory.mktemp("changed") / "rllm")
+
+
+@pytest.fixture(scope="session")
+def gateway(changed):
+    """The patched gateway in this process: the module ``rllm_model_gateway``."""
+    place = str(changed / rllm_source.GATEWAY.parent)
+    sys.path.insert(0, place)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rllm_model_gateway"]:
+        del sys.modules[name]
+    yield importlib.import_module("rllm_model_gateway")
+    sys.path.remove(place)
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,8 @@ SCRIPT = """
 import json
 import real_tokenizers, scripted_rollout as script
 from rllm.parser import ChatTemplateParser
-from rllm_renderer_core import OptionError, Rollout, resolve
+from rllm_renderer_core import OptionError, resolve
+from rllm_renderer_training import Rollout
 
 tokenizer = real_tokenizers.load("Qwen/Qwen3-8B")
 renderer = resolve("Qwen/Qwen3-8B", tokenizer, backend="parser", parity="off")
