@@ -45,3 +45,16 @@ def process(changed):
         )
 
     return process
+
+
+@pytest.fixture
+def runs(process, tmp_path):
+    """``runs(script, name)``: its last words are "done" and its name, in a process that imports the changed copy."""
+
+    def runs(script, name):
+        file = tmp_path / f"{name}.py"
+        file.write_text(script)
+        result = process("-W", "ignore", file)
+        assert result.stdout.split()[-2:] == ["done", name], result.stderr[-4000:]
+
+    return runs

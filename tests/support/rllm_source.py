@@ -9,6 +9,7 @@ import shutil
 import sys
 
 import pytest
+import real_tokenizers
 
 GATEWAY = pathlib.Path("rllm-model-gateway/src/rllm_model_gateway")
 
@@ -24,6 +25,22 @@ def need(what: str, *modules: str) -> None:
     for name in modules:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{what}: {name} isn't installed")
+
+
+def need_engines(model: str) -> None:
+    """Skip where rLLM's engines can't be run with this model."""
+    need("rLLM's engines weren't run", "tinker", "tinker_cookbook", "renderers")
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    if "DeepSeek-V4" in model:
+        from rllm_renderer_core import RendererError, select_backend
+
+        try:
+            selected = select_backend(model, require_bridge=True)
+        except RendererError as error:
+            pytest.skip(f"no native renderer of {model} here: {str(error).splitlines()[0]}")
+        if selected.match == "fallback":
+            pytest.skip(f"no native renderer of {model} here")
 
 
 def missing() -> str | None:

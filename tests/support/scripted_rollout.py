@@ -71,7 +71,7 @@ TURNS = (
     Turn(None, "Slender masts above rounded hulls.", "Done"),
 )
 ONE_CALL_TURNS = tuple(replace(turn, says="" if turn.calls else turn.says, calls=turn.calls[:1]) for turn in TURNS)
-"""The same for formats that have one call a turn, and no text beside it."""
+"""For formats with one call a turn, and no text beside it."""
 
 
 def turns_of(model: str) -> tuple[Turn, ...]:
@@ -226,7 +226,7 @@ class Worker:
                 | {"prompt_token_ids": prompt, "usage": _usage(prompt, sampled)}
             )
 
-        # Annotations are text here, and FastAPI looks them up in the module: they are given as what they are.
+        # Annotations are text here, which FastAPI would look up in the module.
         for path, handler in (("/v1/chat/completions", chat), ("/v1/completions", complete)):
             handler.__annotations__["request"] = Request
             app.post(path)(handler)
