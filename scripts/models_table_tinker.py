@@ -100,7 +100,7 @@ def own_turns(case: oracle.Case, renderer: ResolvedRenderer, tools: Any) -> list
     except RendererError:
         return []
     word = shapes.encode(oracle.tokenizer(case.model), "fine")
-    close = list(renderer.upstream.reasoning_ids[1:])
+    close = list(renderer.upstream.traits.reasoning_ids()[1:])
     open_ended = not renderer.parse_response(word, prompt_ids=prompt).reasoning_complete
     return [(prompt, [*(close if open_ended else []), *word, stop]) for stop in renderer.get_stop_token_ids()]
 

@@ -67,7 +67,7 @@ def rendered(case: oracle.Case, renderer: Any) -> Iterator[Compared]:
     for probe in PROBES:
         expected = oracle.official(case, probe)
         try:
-            ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+            ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
         except RendererError as error:
             if expected is None:
                 yield Compared(probe.name, NOT_APPLICABLE, "the official one refuses it too")
@@ -121,7 +121,7 @@ def completion(renderer: Any, prompt: list[int], shape: shapes.Shape, tools: Any
     start = next((at for at in range(len(prompt)) if through[at] != prompt[at]), len(prompt))
     words = renderer.tokenizer.encode("fine", add_special_tokens=False)
     inside = not renderer.parse_response(words, prompt_ids=prompt).reasoning_complete
-    return [*(renderer.upstream.reasoning_ids[1:] if inside else ()), *through[start : last + 1]]
+    return [*(renderer.upstream.traits.reasoning_ids()[1:] if inside else ()), *through[start : last + 1]]
 
 
 if __name__ == "__main__":

@@ -14,8 +14,11 @@ import sysconfig
 def main() -> None:
     new = pathlib.Path(sys.argv[1])
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(new)], check=True)
-    ask = [str(new / "bin" / "python"), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    python = str(new / "bin" / "python")
+    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     own = pathlib.Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    # Before Python 3.12 a venv gets setuptools of its own, older than torch below wants it.
+    subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"], check=True, stderr=subprocess.DEVNULL)
     below = pathlib.Path(sysconfig.get_path("purelib")).resolve()
     own.joinpath("below.pth").write_text(f"import site; site.addsitedir({str(below)!r})\n", encoding="utf-8")
 

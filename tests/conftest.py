@@ -20,6 +20,7 @@ from typing import Any
 
 import importlib_metadata
 import pytest
+import run_size
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,9 +33,15 @@ _CREATED = pytest.StashKey[list[str]]()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+pytest_addoption = run_size.pytest_addoption
+pytest_pycollect_makeitem = run_size.pytest_pycollect_makeitem
+pytest_collection_modifyitems = run_size.pytest_collection_modifyitems
+pytest_terminal_summary = run_size.pytest_terminal_summary
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before collection, since test modules may import plugins."""
+    run_size.set_size(config)
     folders = [] if importlib.util.find_spec("rllm_renderer_core") else [str(ROOT)]
     created = tempfile.mkdtemp(prefix="rllm-renderer-metadata-")
     config.stash[_CREATED] = [created]
@@ -93,11 +100,10 @@ def ids_alone(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.parent.name not in ("prime", "tinker", "fireworks", "minimax_m3"):
         yield
         return
-    from rllm_renderer_core.plugin import in_probe
+    from rllm_renderer_core.plugin import rendering_probes
 
-    token = in_probe.set(True)
-    yield
-    in_probe.reset(token)
+    with rendering_probes():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +126,7 @@ def core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with the chat template."""
+    """The chat template alone: the project's other plugins are hidden, and not hinted at either."""
     _hide_plugins(monkeypatch, kept=("chat-template",))
 
 

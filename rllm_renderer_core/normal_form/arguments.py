@@ -66,6 +66,11 @@ class Schema:
                 found.append(schema["additionalProperties"])
         return self._one_of(found)
 
+    def property_names(self) -> list[str]:
+        """The names of an object's declared properties, through ``$ref`` and the like."""
+        properties = [schema.get("properties") for schema in self._alternatives(self._schema)]
+        return list(dict.fromkeys(name for each in properties if isinstance(each, Mapping) for name in each))
+
     def items(self) -> Schema:
         """The schema of an array's items."""
         return self._one_of([schema["items"] for schema in self._alternatives(self._schema) if "items" in schema])
@@ -110,14 +115,14 @@ class Schema:
         return _validator(json.dumps(self._root)).evolve(schema=self._schema)
 
     def _alternatives(self, schema: Any) -> list[Mapping[str, Any]]:
-        """The schemas that may describe a value: through ``$ref``, ``allOf``, ``anyOf`` and ``oneOf``, each once."""
+        """The schemas that may describe a value: through ``$ref``, ``allOf``, ``anyOf``, ``oneOf``, ``then`` and ``else``."""
         found: dict[int, Mapping[str, Any]] = {}
         waiting = [schema]
         while waiting:
             each = waiting.pop(0)
             if isinstance(each, Mapping) and id(each) not in found:
                 found[id(each)] = each
-                waiting += [self._target(each.get("$ref"))]
+                waiting += [self._target(each.get("$ref")), each.get("then"), each.get("else")]
                 waiting += [part for keyword in ("allOf", "anyOf", "oneOf") for part in _listed(each, keyword)]
         return list(found.values())
 

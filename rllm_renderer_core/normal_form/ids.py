@@ -10,10 +10,12 @@ import operator
 import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from itertools import islice
 from typing import Any, overload
 
-from ..errors import TokenIdError
+from ..errors import ContractError, TokenIdError
+from ..types import RenderedTokens
 
 WHOLE = 8_192
 """Lists up to this size are looked through id by id. Of a longer one, which is a prompt that came from a renderer before, the
@@ -66,13 +68,13 @@ class IdsView(Sequence[int]):
         size: How many of its ids are seen; all where left out.
     """
 
-    __slots__ = ("_ids", "_size")
+    __slots__ = ("ids", "size")
 
     def __init__(self, ids: list[int], size: int | None = None) -> None:
-        self._ids, self._size = ids, len(ids) if size is None else size
+        self.ids, self.size = ids, len(ids) if size is None else size
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     @overload
     def __getitem__(self, at: int) -> int: ...
@@ -80,19 +82,19 @@ class IdsView(Sequence[int]):
     def __getitem__(self, at: slice) -> list[int]: ...
     def __getitem__(self, at: int | slice) -> int | list[int]:
         if isinstance(at, slice):
-            return self._ids[slice(*at.indices(self._size))] if (at.step or 1) > 0 else self.to_list()[at]
-        return self._ids[range(self._size)[at]]
+            return self.ids[slice(*at.indices(self.size))] if (at.step or 1) > 0 else self.to_list()[at]
+        return self.ids[range(self.size)[at]]
 
     def __iter__(self) -> Iterator[int]:
-        return islice(self._ids, self._size)
+        return islice(self.ids, self.size)
 
     def equals(self, ids: list[int]) -> bool:
         """Whether a list has the same ids, without a copy where the whole list is seen."""
-        return (self._ids if self._size == len(self._ids) else self.to_list()) == ids
+        return (self.ids if self.size == len(self.ids) else self.to_list()) == ids
 
     def to_list(self) -> list[int]:
         """A copy, at the cost of copying a list."""
-        return self._ids[: self._size]
+        return self.ids[: self.size]
 
 
 def _listed(ids: Any, what: str) -> list[Any]:
@@ -170,3 +172,141 @@ def common_prefix(one: Iterable[object], other: Iterable[object]) -> int:
             break
         count += 1
     return count
+
+
+class BridgedTokens(RenderedTokens):
+    """A bridge's tokens, put together when they are read: on a long history that costs more than all else.
+
+    Over the previous prompt and completion the attribution is ``None``.
+
+    Attributes:
+        history: The previous prompt.
+        completion: What was sampled from it.
+        delta: What comes behind both, with its part of the attribution in ``delta_indices`` and ``delta_mask``.
+    """
+
+    def __init__(
+        self,
+        history: Sequence[int],
+        completion: list[int],
+        delta: list[int],
+        delta_indices: list[int | None] | None = None,
+        delta_mask: list[bool | None] | None = None,
+        multi_modal_data: Any = None,
+        *,
+        whole: list[int] | None = None,
+    ) -> None:
+        self.history, self.completion, self.delta = history, completion, delta
+        self.delta_indices, self.delta_mask = delta_indices, delta_mask
+        self.multi_modal_data = multi_modal_data
+        if whole is not None:
+            self.__dict__["token_ids"] = whole
+
+    @cached_property
+    def token_ids(self) -> list[int]:  # type: ignore[override]
+        # A view copies its list in one piece, where unpacking it would take a step for each id of the history.
+        out = self.history.to_list() if isinstance(self.history, IdsView) else list(self.history)
+        out += self.completion
+        out += self.delta
+        return out
+
+    @cached_property
+    def message_indices(self) -> list[int | None] | None:  # type: ignore[override]
+        return self._behind_history(self.delta_indices)
+
+    @cached_property
+    def sampled_mask(self) -> list[bool | None] | None:  # type: ignore[override]
+        return self._behind_history(self.delta_mask)
+
+    def _behind_history(self, values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else [None] * (len(self.history) + len(self.completion)) + values
+
+
+def check_lengths(out: RenderedTokens, backend: str) -> None:
+    """Check that a backend's attribution has an entry for each id; ``ContractError`` where it hasn't."""
+    for name in ("message_indices", "sampled_mask"):
+        values = getattr(out, name)
+        if values is None:
+            continue
+        if not isinstance(values, list):
+            raise ContractError(f"backend {backend!r} returned {name} as {type(values).__name__} instead of a list")
+        if len(values) != len(out.token_ids):
+            raise ContractError(f"backend {backend!r}: {name} has {len(values)} entries for {len(out.token_ids)} ids")
+
+
+def check_attribution(indices: Any, mask: Any, backend: str, messages: int | None) -> None:
+    """Check that a backend's attribution is of messages' indices and of truth values; ``ContractError`` where it isn't."""
+    try:
+        known = set(indices or ())
+        odd_mask = set(mask or ()) - {True, False, None}
+    except TypeError as error:  # a list among them
+        raise ContractError(f"backend {backend!r} returned an attribution that isn't of numbers: {error}") from error
+    known.discard(None)
+    if any(not isinstance(index, int) for index in known):
+        raise ContractError(f"backend {backend!r} returned message_indices that aren't int: {sorted(map(repr, known))[:3]}")
+    if messages is not None and known and not -1 <= min(known) <= max(known) < messages:
+        raise ContractError(
+            f"backend {backend!r}: message_indices reach from {min(known)} to {max(known)}, and there are {messages} messages"
+        )
+    if odd_mask:
+        raise ContractError(f"backend {backend!r} returned a sampled_mask with {sorted(map(repr, odd_mask))[0]} in it")
+
+
+def checked_bridge(
+    out: Any, prompt: IdsView, given: Sequence[int], sampled: list[int], backend: str, *, messages: int | None = None
+) -> BridgedTokens:
+    """A bridge that starts with the previous prompt and completion, id for id, and adds to them: the prefix guarantee.
+
+    Args:
+        out: What the backend returned.
+        prompt: The previous prompt.
+        given: What the backend got as the previous prompt: where ``out`` is a :class:`BridgedTokens` over that very object,
+            its ids start with it by construction, and nothing of it is copied or compared.
+        sampled: The completion.
+        backend: The backend's name.
+        messages: How many new messages there are.
+
+    Raises:
+        ContractError: It doesn't.
+    """
+    if not isinstance(out, RenderedTokens):
+        raise ContractError(f"backend {backend!r} returned {type(out).__name__} instead of RenderedTokens")
+    whole: list[int] | None = None
+    if type(out) is BridgedTokens and out.history is given and out.completion == sampled:
+        delta, indices, mask = out.delta, out.delta_indices, out.delta_mask
+    else:
+        whole, delta = _compared(out, prompt, sampled, backend)
+        size = len(whole)
+        indices = None if out.message_indices is None else out.message_indices[size:]
+        mask = None if out.sampled_mask is None else out.sampled_mask[size:]
+    if not delta:
+        raise ContractError(f"backend {backend!r} returned a bridge that adds nothing to the prompt and completion")
+    delta = _as_ids(delta, backend)
+    check_attribution(indices, mask, backend, messages)
+    if whole is not None:
+        whole.extend(delta)
+    mask = [False] * len(delta) if mask is None else mask
+    return BridgedTokens(prompt, sampled, delta, indices, mask, out.multi_modal_data, whole=whole)
+
+
+def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend: str) -> tuple[list[int], list[int]]:
+    """The prompt and completion in the backend's own list, and what is behind; the history is compared once, not copied."""
+    ids = out.token_ids
+    if not isinstance(ids, list):  # an array, or nothing that could be compared
+        out.token_ids = ids = _as_ids(ids, backend)
+    check_lengths(out, backend)
+    behind = ids[len(prompt) :]
+    del ids[len(prompt) :]
+    if not prompt.equals(ids) or behind[: len(sampled)] != sampled:
+        ids.extend(behind)
+        raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with the prompt and completion")
+    whole = ids if are_ids(ids) else prompt.to_list()  # what compares equal may still be True for 1
+    whole.extend(sampled)
+    return whole, behind[len(sampled) :]
+
+
+def _as_ids(ids: Any, backend: str) -> list[int]:
+    try:
+        return as_ids(ids, "ids")
+    except TokenIdError as error:
+        raise ContractError(f"backend {backend!r} returned a bridge that isn't a list of ids: {error}") from error

@@ -8,19 +8,17 @@ The normal form of a message is a new dict without ``None`` values, with
 - ``tool_calls``: ``{"id", "type": "function", "function": {"name", "arguments"}}`` (``id`` left out where there is none),
   ``arguments`` JSON text: text that was given stays byte for byte, a mapping becomes JSON with keys in their order;
 - ``tool_call_id``, ``name`` and any further keys as they came.
-
-The normal form of a tool is OpenAI's wrapper ``{"type": "function", "function": {...}}``: what serving passes to a template.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import MessageError, RendererError, ToolError, UnsupportedContentError
-from ..types import ToolSpec
-from .tool_schemas import without_nulls
+from .tools import as_mapping, normalized_list
 
 MEDIA_TYPES = frozenset({"image", "image_url", "video", "video_url", "audio", "input_audio", "audio_url", "file"})
 
@@ -33,65 +31,18 @@ def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
-    return _each(messages, _message, MessageError)
-
-
-def normalize_tools(
-    tools: Iterable[Any] | None, unusable: Callable[[RendererError], None] | None = None
-) -> list[dict[str, Any]] | None:
-    """OpenAI wrappers from wrappers, bare function dicts or ``ToolSpec``; no key is dropped, added or moved.
-
-    But properties that are null: a columnar file adds them, and they are no schemas (``without_nulls``).
-
-    Args:
-        tools: Declarations.
-        unusable: Called with the error of each that can't be used, which is left out, instead of raising it.
-
-    Returns:
-        ``None`` for ``None`` and for an empty list: a template treats both alike.
-
-    Raises:
-        ToolError: With the index of the tool that can't be used, and why.
-    """
-    if tools is None:
-        return None
-    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
-        raise ToolError(f"tools must be a list of declarations, not {type(tools).__name__}")
-    return _each(tools, _tool, ToolError, unusable) or None
-
-
-def _each(
-    values: Iterable[Any],
-    normal: Callable[[int, Any], dict[str, Any]],
-    kind: type[MessageError] | type[ToolError],
-    unusable: Callable[[RendererError], None] | None = None,
-) -> list[dict[str, Any]]:
-    """The normal forms. What the caller's objects raise while they are read is an error of that kind."""
-    what = "message" if kind is MessageError else "tool"
-    try:
-        values = list(values)
-    except Exception as error:
-        raise kind(f"{what}s can't be read: {type(error).__name__}: {error}", fix="pass a list") from error
-    out: list[dict[str, Any]] = []
-    for index, value in enumerate(values):
-        fault: RendererError
-        try:
-            out.append(normal(index, value))
-            continue
-        except RendererError as error:
-            fault = error
-        except Exception as error:
-            fault = kind(f"{what} {index} can't be read: {type(error).__name__}: {error}", fix="pass a dict", index=index)
-            fault.__cause__ = error
-        if unusable is None:
-            raise fault
-        unusable(fault)
-    return out
+    return normalized_list(messages, _message, MessageError)
 
 
 def has_media(message: Mapping[str, Any]) -> bool:
     """Whether a normalised message carries parts that aren't text."""
     return not isinstance(message["content"], str)
+
+
+def has_white_edges(message: Mapping[str, Any]) -> bool:
+    """Whether a text of a normalised message, or its reasoning, begins or ends with white space."""
+    texts = (message["content"], message.get("reasoning_content"))
+    return any(isinstance(text, str) and (text[:1].isspace() or text[-1:].isspace()) for text in texts)
 
 
 def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
@@ -106,23 +57,12 @@ def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
             )
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, from a mapping or an object such as the OpenAI client's (pydantic, or plain attributes)."""
-    if isinstance(value, Mapping):
-        return value
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        dumped = dump()
-        return dumped if isinstance(dumped, Mapping) else None
-    return None
-
-
 def _message(index: int, message: Any) -> dict[str, Any]:
     if type(message) is dict and len(message) == 2:  # most messages, of which nothing but this has to be looked at
         role, content = message.get("role"), message.get("content")
         if type(role) is str and role and role.isascii() and type(content) is str and content.isascii():
             return {"role": role, "content": content}
-    source = _as_mapping(message)
+    source = message if type(message) is dict else as_mapping(message)
     if source is None:
         raise MessageError(f"message {index} must be a mapping, not {type(message).__name__}", index=index)
     role = source.get("role")
@@ -171,13 +111,14 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
     for part in content:
         if isinstance(part, str):
             part = {"type": "text", "text": part}
-        part = _as_mapping(part)
+        part = part if type(part) is dict else as_mapping(part)
         kind = part.get("type") if part is not None else None
         if part is not None and kind == "text" and isinstance(part.get("text"), str):
             parts.append({"type": "text", "text": part["text"]})
         elif part is not None and kind == "thinking" and isinstance(part.get("thinking"), str) and role == "assistant":
             thinking = (thinking or "") + part["thinking"]
         elif part is not None and kind in MEDIA_TYPES:
+            _refuse_address(part, index, role)
             parts.append(dict(part))
         else:
             raise UnsupportedContentError(
@@ -191,6 +132,37 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
     if any(part["type"] != "text" for part in parts):
         return parts, thinking
     return "".join(part["text"] for part in parts), thinking
+
+
+def _refuse_address(part: Mapping[str, Any], index: int, role: str) -> None:
+    """Raises ``UnsupportedContentError`` for media given by an address: nothing is opened because a message says so."""
+    for key in {part["type"], "image", "url", "path"} - {"input_audio"}:
+        value = part.get(key)
+        given = value.get("url", value.get("path")) if isinstance(value, Mapping) else value
+        if isinstance(given, (str, os.PathLike)) and not str(given).startswith("data:"):
+            raise UnsupportedContentError(
+                f"message {index} ({role}) gives its {part['type']} by an address, {str(given)[:80]!r}, which isn't opened",
+                fix="pass the data itself: bytes, a PIL image, or a data: URL",
+                index=index,
+            )
+
+
+def unencodable(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> RendererError | None:
+    """The error for half a surrogate pair in messages or tools, escaped in arguments too; asked where a backend failed."""
+    kinds: list[tuple[str, Any, Any]] = [("message", messages, MessageError), ("tool", tools or (), ToolError)]
+    for what, values, kind in kinds:
+        for index, value in enumerate(values):
+            calls = [json.loads(call["function"]["arguments"]) for call in value.get("tool_calls") or ()]
+            try:
+                json.dumps([value, calls], ensure_ascii=False, default=str).encode()
+            except UnicodeEncodeError as error:
+                bad = error.object[error.start]
+                return kind(  # type: ignore[no-any-return]
+                    f"{what} {index} has half a surrogate pair, {bad!r}, which isn't text",
+                    fix="join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
+                    index=index,
+                )
+    return None
 
 
 def _refuse_surrogates(text: Any, index: int, where: str) -> None:
@@ -208,14 +180,14 @@ def _refuse_surrogates(text: Any, index: int, where: str) -> None:
 
 
 def _call(index: int, at: int, call: Any) -> dict[str, Any]:
-    source = _as_mapping(call)
+    source = call if isinstance(call, dict) else as_mapping(call)
     if source is not None:
         inner, call_id = source.get("function"), source.get("id")
     else:
         inner, call_id = getattr(call, "function", None), getattr(call, "id", None)
     if inner is None:
         inner = call if source is None else source
-    function = _as_mapping(inner)
+    function = inner if type(inner) is dict else as_mapping(inner)
     if function is not None:
         name, arguments = function.get("name"), function.get("arguments")
     else:
@@ -248,29 +220,3 @@ def _call(index: int, at: int, call: Any) -> dict[str, Any]:
     out["type"] = "function"
     out["function"] = {"name": name, "arguments": text}
     return out
-
-
-def _tool(index: int, tool: Any) -> dict[str, Any]:
-    if isinstance(tool, ToolSpec):
-        tool = tool.to_dict()
-    source = _as_mapping(tool)
-    if source is None:
-        raise ToolError(f"tool {index} must be a mapping or a ToolSpec, not {type(tool).__name__}", index=index)
-    function = source.get("function") if "function" in source else source
-    function = _as_mapping(function)
-    if function is None:
-        raise ToolError(f"tool {index}: function must be a mapping", index=index)
-    if source.get("type", "function") != "function":
-        raise ToolError(f"tool {index} is of type {source['type']!r}; only functions can be declared", index=index)
-    name = function.get("name")
-    if not isinstance(name, str) or not name:
-        raise ToolError(f"tool {index} has no function name", index=index)
-    parameters = function.get("parameters")
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise ToolError(f"tool {index} ({name}): parameters must be a JSON schema object", index=index)
-    bare = function is source
-    if parameters is not None and (schema := without_nulls(parameters)) is not parameters:
-        function = {**function, "parameters": schema}
-    if bare:
-        return {"type": "function", "function": {key: value for key, value in function.items() if key != "type"}}
-    return {"type": "function", **source, "function": dict(function)}

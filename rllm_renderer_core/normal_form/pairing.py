@@ -6,7 +6,7 @@ result's id is the id of a call, or when there is one call and one result. A nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..errors import MessageError
@@ -14,6 +14,9 @@ from ..types import ParsedResponse
 from .messages import normalize_messages
 
 AnyMessage = TypeVar("AnyMessage", bound=Mapping[str, Any])
+
+GENERATED_ID = "call_"
+"""How the ids start that ``parse_response`` gives to calls of a format without ids."""
 
 Call = tuple[str, str | None]
 """Name and id (``None`` where the format has none) of one call, in the order in which the model wrote them."""
@@ -95,6 +98,45 @@ def in_call_order(messages: Sequence[AnyMessage], places: Sequence[int]) -> list
     for index, place in zip(at, sorted(range(len(at)), key=places.__getitem__), strict=True):
         out[index] = messages[at[place]]
     return out
+
+
+def paired(
+    new: list[dict[str, Any]],
+    previous_message: Any,
+    *,
+    fills_names: bool,
+    parse: Callable[[], ParsedResponse],
+    parse_checked: Callable[[], ParsedResponse],
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """New messages of a bridge whose results have the names of their calls, where that is certain, and the turn before them.
+
+    Args:
+        new: In normal form.
+        previous_message: The assistant's turn as the client sent it back, or ``None``.
+        fills_names: Whether the format shows a name that the client didn't give.
+        parse: The completion, parsed, with the ids of calls that the format itself has.
+        parse_checked: The same as ``parse_response`` gives it, with generated ids.
+    """
+    previous = None if previous_message is None else answered_turn(previous_message)
+    results = [new[index] for index in results_in(new)]
+    if not results:
+        return new, previous
+    given = {result.get("tool_call_id") for result in results}
+    if previous is None and all(isinstance(each, str) and each.startswith(GENERATED_ID) for each in given):
+        # The very ids that ``parse_response`` gave: it is certain which answers which, though the format has no ids.
+        parsed = parse_checked()
+        sound = parsed.tool_calls and all(call.sound for call in parsed.tool_calls)
+        if sound and given <= {call.id for call in parsed.tool_calls}:
+            previous = normalize_messages([parsed.to_message()])[0]
+    if previous is not None:
+        calls = calls_of(previous)
+        known = {call_id for _, call_id in calls if call_id is not None}
+        if not known or given - {None} <= known:
+            return (fill_results(calls, new) if fills_names else new), previous
+        # The client wrote its own ids: which result answers which call is not to be had from the message.
+    if not fills_names or all(result.get("name") and result.get("tool_call_id") for result in results):
+        return new, None
+    return fill_results(sampled_calls(parse()), new), None
 
 
 def fill_results(calls: Sequence[Call], messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

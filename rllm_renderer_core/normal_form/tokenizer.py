@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pickle
+import re
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +51,33 @@ def added_tokens(tokenizer: Any) -> dict[str, int]:
     return found
 
 
+_HTML = """
+a abbr article b blockquote body br button caption center code dd del details div dl dt em figcaption figure font footer
+form h1 h2 h3 h4 h5 h6 head header hr html i img input ins kbd label li link main mark meta nav ol option p pre q s samp
+script section select small span strike strong style sub summary sup table tbody td textarea tfoot th thead title tr tt
+u ul var video
+"""
+HTML = frozenset(_HTML.split())
+"""Elements that some vocabularies (Gemma's) have as single tokens: ordinary text, which controls nothing."""
+
+
+def is_plain_markup(text: str) -> bool:
+    """Whether an added token that isn't special is ordinary text: white space, or an HTML element."""
+    blank = text.replace("\u2581", " ")
+    tag = re.fullmatch(r"</?(\w+)>", text)
+    return not blank.strip() or (tag is not None and tag[1] in HTML)
+
+
+def controlling_tokens(tokenizer: Any) -> frozenset[str]:
+    """Texts of the added tokens that control something: of those that aren't special, without ordinary markup."""
+    special = special_ids(tokenizer)
+    added = added_tokens(tokenizer).items()
+    return frozenset(text for text, token in added if token in special or not is_plain_markup(text))
+
+
+MOST_IDS = 2**31
+"""Ids are below this where the vocabulary isn't known: engines and trainers hold them in 32 bits."""
+
 PADDING = 4096
 """Models sample ids behind their tokenizer's, as their output layer is padded: gpt-oss by 1,069, most by less than 512."""
 
@@ -64,6 +94,29 @@ def id_limit(tokenizer: Any) -> int | None:
         except Exception:  # TypeError, or whatever a stand-in raises
             return None
     return max([size, *(token + 1 for token in added_tokens(tokenizer).values())]) + PADDING
+
+
+def without_cleanup(tokenizer: Any) -> Any:
+    """The tokenizer, or a shallow copy of it whose ``decode`` leaves spaces as they are.
+
+    Official Llama 3 tokenizers ship ``clean_up_tokenization_spaces=True``, by which ``x != y , z`` decodes to ``x!= y, z``. The
+    caller's object isn't touched; the copy shares its vocabulary.
+    """
+    if not getattr(tokenizer, "clean_up_tokenization_spaces", False):
+        return tokenizer
+    plain = copy.copy(tokenizer)
+    plain.clean_up_tokenization_spaces = False
+    return plain
+
+
+def decoder_of(tokenizer: Any) -> Callable[[list[int]], str]:
+    """Ids to text, control tokens spelled out and nothing cleaned up; ids that the vocabulary can't have are no text."""
+    plain, limit = without_cleanup(tokenizer), id_limit(tokenizer) or MOST_IDS
+
+    def decode(ids: list[int]) -> str:
+        return str(plain.decode([token for token in ids if 0 <= token < limit], skip_special_tokens=False))
+
+    return decode
 
 
 def reasoning_ids(tokenizer: Any) -> tuple[int, int] | tuple[()]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -165,4 +166,14 @@ class Backend:
 
 
 in_probe: ContextVar[bool] = ContextVar("in_probe", default=False)
-"""True while probes are rendered: for renderers that log what a conversation loses, which is no news about a probe."""
+"""Whether what is rendered right now is a probe conversation."""
+
+
+@contextmanager
+def rendering_probes() -> Iterator[None]:
+    """While probe conversations are rendered: renderers that log what a conversation loses have no news to tell then."""
+    token = in_probe.set(True)
+    try:
+        yield
+    finally:
+        in_probe.reset(token)

@@ -1,18 +1,24 @@
-"""Finding backends: plugins by their metadata, then each one loaded and asked in isolation."""
+"""Finding backends: plugins by their metadata, then each one loaded and its hooks called in isolation."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from ..errors import DuplicatePluginError, RendererError, RendererWarning
-from .distributions import KNOWN_PLUGINS
-from .hooks import Registered
-from .loading import load
-from .metadata import Plugin, PluginInfo, find, mark_duplicates
+from ..errors import IncompatiblePluginError, RendererError, RendererWarning
+from .answers import HOOKS, backends_of, checked
+from .backend import Backend
+from .distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, TEMPLATE_DISTRIBUTION, install_command
+from .hooks import API_VERSION, GROUP, HookSpec, Registered
+from .metadata import Plugin, PluginInfo, find, mark_duplicates, plugin_error
+
+T = TypeVar("T")
 
 _warned: set[tuple[str, ...]] = set()
+_loaded: dict[Any, tuple[Any, Sequence[Backend]]] = {}
+"""Hooks and backends of each entry point's object, usually a module: it is asked for its backends once a process."""
 
 
 class Installed(NamedTuple):
@@ -20,44 +26,53 @@ class Installed(NamedTuple):
 
     Attributes:
         registered: All usable backends.
-        found: All plugins with their states.
-        duplicated: Backends of plugins whose name, or the backend's, another distribution takes too, each with the error that
-            says so. They serve nothing, and stop only what they compete for.
+        plugins: All plugins with their states.
     """
 
     registered: list[Registered]
-    found: list[Plugin]
-    duplicated: list[tuple[Registered, DuplicatePluginError]]
+    plugins: list[Plugin]
 
-    def first_result(self, hook: str, **given: Any) -> Any:
-        """What the first plugin answers whose hook of this name says something; one that fails is said, and the others go on.
+    def first_answer(self, hook: str, use: Callable[[Any], T | None], **given: Any) -> T | None:
+        """What is made of the first answer that isn't ``None`` of a hook; ``None`` where no plugin has one.
+
+        Args:
+            hook: Its name.
+            use: Called with the answer, in the same isolation: a plugin that fails is reported, and the next one is asked.
+            given: The hook's arguments.
 
         Raises:
-            PluginError: Under ``RLLM_RENDERER_STRICT=1``, where a plugin's hook fails.
-            RendererError: What a hook raises on purpose.
+            PluginError: Under ``RLLM_RENDERER_STRICT=1``, where a plugin fails.
+            RendererError: What a plugin raises on purpose.
         """
-        for plugin in self.found:
+        for plugin in self.plugins:
             if plugin.error is not None or not getattr(plugin.hooks, hook).get_hookimpls():
                 continue
             try:
                 answer = getattr(plugin.hooks, hook)(**given)
-            except RendererError:
+                if answer is not None:
+                    return use(checked(answer, f"{HOOKS[hook].__name__} or None", HOOKS[hook]))
+            except (RendererError, RendererWarning):  # a warning, where the user's filter makes errors of them
                 raise
             except (Exception, SystemExit) as error:
-                failed = plugin.failed(f"{hook} raised {type(error).__name__}: {error}")
+                why = f"{hook} raised {type(error).__name__}: {error}"
+                failed = plugin_error(plugin, f"plugin {plugin.name!r}", why)
                 if strict():
                     raise failed from error
                 warn_once(str(failed))
-                continue
-            if answer is not None:
-                return answer
         return None
 
     def missing(self) -> list[tuple[str, str]]:
         """Backend and distribution of each published plugin that isn't installed."""
-        names = {each.backend.name for each in self.registered} | {plugin.name for plugin in self.found}
-        present = {plugin.distribution for plugin in self.found}
+        names = {registered.backend.name for registered in self.registered} | {plugin.name for plugin in self.plugins}
+        present = {plugin.distribution for plugin in self.plugins}
         return [(name, dist) for name, dist in KNOWN_PLUGINS.items() if name not in names and dist not in present]
+
+    def template_fix(self) -> str | None:
+        """What makes the chat template's plugin usable; ``None`` where it is."""
+        plugin = next((plugin for plugin in self.plugins if plugin.distribution == TEMPLATE_DISTRIBUTION), None)
+        if plugin is None:
+            return install_command(TEMPLATE_DISTRIBUTION)
+        return plugin.error.fix if plugin.error is not None else None
 
 
 def strict() -> bool:
@@ -72,12 +87,7 @@ def plugins(*, check: bool = False) -> list[PluginInfo]:
         check: Import each plugin and call its hook. Without it no plugin is imported, and ``state`` is ``"found"`` for those
             that nothing speaks against yet.
     """
-    found = find()
-    if check:
-        for plugin in found:
-            load(plugin)
-        _refuse_duplicate_backends(found)
-    return [plugin.info() for plugin in found]
+    return [plugin.info() for plugin in (_load_all() if check else find())]
 
 
 def load_backends() -> Installed:
@@ -86,10 +96,7 @@ def load_backends() -> Installed:
     Raises:
         PluginError: Under ``RLLM_RENDERER_STRICT=1``, the first plugin that can't be used.
     """
-    found = find()
-    for plugin in found:
-        load(plugin)
-    _refuse_duplicate_backends(found)
+    found = _load_all()
     for plugin in found:
         if plugin.error is None or plugin.state == "disabled":
             continue
@@ -97,22 +104,7 @@ def load_backends() -> Installed:
             raise plugin.error
         if plugin.state != "duplicate":  # those are said when it is known what they compete for
             warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
-    usable = [plugin for plugin in found if plugin.error is None]
-    registered = [each for plugin in usable for each in _registered(plugin)]
-    duplicated = [
-        (each, plugin.error)
-        for plugin in found
-        if isinstance(plugin.error, DuplicatePluginError)
-        for each in _registered(plugin)
-    ]
-    return Installed(registered, found, duplicated)
-
-
-def _registered(plugin: Plugin) -> list[Registered]:
-    return [
-        Registered(backend, plugin.name, plugin.distribution, plugin.version, order)
-        for order, backend in enumerate(plugin.backends)
-    ]
+    return Installed([registered for plugin in found if plugin.error is None for registered in plugin.registered()], found)
 
 
 def warn_once(message: str, *, key: tuple[str, ...] | None = None) -> None:
@@ -122,10 +114,67 @@ def warn_once(message: str, *, key: tuple[str, ...] | None = None) -> None:
         warnings.warn(message, RendererWarning, stacklevel=3)
 
 
-def _refuse_duplicate_backends(found: list[Plugin]) -> None:
-    by_name: dict[str, list[Plugin]] = {}
-    for plugin in (each for each in found if each.error is None):
-        for backend in plugin.backends:
-            by_name.setdefault(backend.name, []).append(plugin)
-    for name, same in by_name.items():
-        mark_duplicates(same, f"the backend {name!r} is also provided by")
+def load(plugin: Plugin) -> None:
+    """Import a plugin and call its hook; whatever goes wrong is recorded on it. ``KeyboardInterrupt`` passes.
+
+    A duplicate is loaded too, since only its backends tell which models it competes for; it stays a duplicate.
+    """
+    if plugin.entry_point is None or plugin.state not in ("found", "duplicate"):
+        return
+    state, duplicate = plugin.state, plugin.error
+    try:
+        module = plugin.entry_point.load()
+        version = getattr(module, "rllm_renderer_api", API_VERSION)
+        if version != API_VERSION:
+            fix = f"install releases of {plugin.distribution} and {CORE_DISTRIBUTION} that fit each other"
+            why = f"needs core API {version}, this is {API_VERSION}"
+            plugin.fail("incompatible", why, fix, IncompatiblePluginError)
+        else:
+            if module not in _loaded:
+                hooks = _hooks(plugin.name, module)
+                _loaded[module] = hooks, backends_of(hooks)
+            plugin.hooks, plugin.backends = _loaded[module]
+            plugin.state = "loaded"
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        plugin.fail("broken", f"installed but broken: {cause_of(error)}", _fix_for(plugin, error))
+        assert plugin.error is not None
+        plugin.error.__cause__ = error
+    if state == "duplicate":
+        plugin.state, plugin.error = state, duplicate
+
+
+def _load_all() -> list[Plugin]:
+    """All plugins, loaded; those that provide a backend of the same name marked as duplicates."""
+    found = find()
+    for plugin in found:
+        load(plugin)
+    claims = [(backend.name, plugin) for plugin in found if plugin.error is None for backend in plugin.backends]
+    mark_duplicates(claims, "the backend {!r} is also provided by")
+    return found
+
+
+def _hooks(name: str, module: Any) -> Any:
+    """One plugin's hooks alone: pluggy's own call over all plugins stops at the first exception."""
+    import pluggy
+
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(HookSpec)
+    manager.register(module, name)
+    manager.check_pending()
+    return manager.hook
+
+
+def cause_of(error: BaseException) -> str:
+    """One line for what went wrong; a missing module by its name."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"module {error.name!r} is missing"
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _fix_for(plugin: Plugin, error: BaseException) -> str | None:
+    if not isinstance(error, ImportError):
+        return None
+    return f"{install_command(plugin.distribution, option='--force-reinstall')}, or set RLLM_RENDERER_DISABLED={plugin.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pluggy
 
@@ -46,7 +46,13 @@ class Detected:
     coverage: Coverage | None
     reason: str
 
+    def __post_init__(self) -> None:
+        fields = ((self.registered, Registered | None), (self.coverage, Coverage | None), (self.reason, str))
+        if not all(isinstance(value, kind) for value, kind in fields):
+            raise TypeError(f"Detected takes a Registered, a Coverage and a text, not {[value for value, _ in fields]!r}")
 
+
+@runtime_checkable
 class Judgement(Protocol):
     """What the tokenizer's chat template says of one resolved renderer. Each method compares when it is called."""
 

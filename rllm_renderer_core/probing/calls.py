@@ -1,18 +1,41 @@
-"""Made-up tools and calls for probe conversations."""
+"""The words of probe conversations, and made-up tool calls in the id styles that formats want.
+
+Each word stands for one thing that a render may show, and occurs in no format by itself.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-NAME, VALUE, ANSWER = "look_zq", "zq9", "pong"
-# Kimi's templates show the id alone, which has the name in it; Mistral's take nine letters and digits.
-IDS = (f"functions.{NAME}:0", "lookzq000")
+QUESTION: dict[str, Any] = {"role": "user", "content": "ping"}
+ANSWER = "omega"
+"""Text of an assistant's turn."""
+REASONING = "alpha"
+NAME, KEY, VALUE = "zulu", "yankee", "xray"
+"""A tool call: the function's name, a parameter and its value."""
+OTHER_ARGUMENTS = '{"whiskey": 1}'
+"""Arguments that have nothing in common with ``{KEY: VALUE}``."""
+
 TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": NAME,
         "description": "Look something up.",
-        "parameters": {"type": "object", "properties": {"q": {"type": "string", "description": "what"}}, "required": ["q"]},
+        "parameters": {
+            "type": "object",
+            "properties": {KEY: {"type": "string", "description": "what"}},
+            "required": [KEY],
+        },
     },
 }
-QUESTION: dict[str, Any] = {"role": "user", "content": "ping"}
+
+
+def call_ids(name: str = NAME, at: int = 0) -> tuple[str, str]:
+    """Ids that templates take, strictest first: nine letters and digits (Mistral), or the name and a number (Kimi)."""
+    return f"call{at:05d}", f"functions.{name}:{at}"
+
+
+def tool_call(name: str = NAME, arguments: str = f'{{"{KEY}": "{VALUE}"}}', call_id: str = "") -> dict[str, Any]:
+    """A call in normal form; ``arguments`` is JSON text."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_id or call_ids(name)[0], "type": "function", "function": function}

@@ -1,4 +1,4 @@
-"""Completions on the way back, whichever backend parses: never an exception, checked against the ids, an id for every call."""
+"""``parse_response`` of a resolved renderer: never an exception, checked against the ids, an id for every tool call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from ..errors import ContractError
 from ..guards.marker_text.markers import without_guards
 from ..guards.parse_check.checking import ParseCheck, changed, judged
-from ..normal_form.declarations import Declarations, Declared
-from ..normal_form.returned import checked_parsed
+from ..normal_form.pairing import GENERATED_ID
+from ..normal_form.tools import Declarations, Declared
+from ..plugin import RendererTraits
 from ..probing.calls import QUESTION
-from ..types import ParsedResponse, Renderer, Termination, ToolCallStatus
+from ..types import ParsedResponse, Renderer, Termination, ToolCall, ToolCallStatus
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -27,33 +29,33 @@ BROKEN = frozenset(
     }
 )
 """Statuses of calls that don't have the format's form, whatever the tools are."""
-GENERATED_ID = "call_"
-"""How the ids start that calls of a format without ids get."""
 
 
-class ParseGuard:
-    """``parse_response`` of one backend's renderer, under the core's contract.
+class Parsing:
+    """The parsers of one backend's renderer: its own, and those that are asked where it gives up.
 
     Args:
         upstream: The backend's renderer.
+        traits: Of ``upstream``.
         name: ``backend:renderer``, for what is logged.
         lock: Held while ``upstream`` parses.
-        check: The parse contract; ``None`` leaves it out.
+        check: The guard of parsed completions; ``None`` leaves it out.
         more_stops: Ids at which sampling stops too, though they close no turn of the format: the tokenizer's end of sequence.
-        marked: Makes the same renderer on a tokenizer that marks the control tokens which were sampled as ordinary tokens.
+        marked: Makes the same renderer on a tokenizer that marks special tokens which were sampled as ordinary tokens.
     """
 
     def __init__(
         self,
         upstream: Renderer,
+        traits: RendererTraits,
         name: str,
         lock: Any,
-        check: ParseCheck | None = None,
+        check: ParseCheck | None,
         *,
-        more_stops: frozenset[int] = frozenset(),
-        marked: Callable[[], Renderer] | None = None,
+        more_stops: frozenset[int],
+        marked: Callable[[], Renderer] | None,
     ) -> None:
-        self._upstream, self._name, self._lock, self._check = upstream, name, lock, check
+        self._upstream, self._traits, self._name, self._lock, self._check = upstream, traits, name, lock, check
         self._declarations = Declarations(name)
         self.more_stops = more_stops
         self._make_marked = marked
@@ -61,110 +63,118 @@ class ParseGuard:
     def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
         declared = self._declarations.usable(tools)
-        if not self.more_stops.isdisjoint(ids):
-            return self._ended(ids, declared, prompt_ids)
-        return self._parsed(ids, declared, prompt_ids)
+        if self.more_stops.isdisjoint(ids):
+            return self._parsed(ids, declared, prompt_ids)
+        # The tokenizer's end of sequence ends it, which upstream would take for content: parsed without it.
+        at = next(index for index, token in enumerate(ids) if token in self.more_stops)
+        parsed = self._parsed(ids[:at], declared, prompt_ids, ended=True)
+        if at < len(ids) - 1:
+            return replace(parsed, termination=Termination.MALFORMED, lossless=False, loss="ids follow the end of sequence")
+        whole = parsed.reasoning_complete and all(call.status is ToolCallStatus.OK for call in parsed.tool_calls)
+        ended = Termination.STOP if whole and parsed.termination is Termination.TRUNCATED else Termination.MALFORMED
+        return replace(parsed, termination=ended)
+
+    def parse_native(self, ids: list[int], tools: Declared = None, prompt_ids: Sequence[int] | None = None) -> ParsedResponse:
+        """A completion, parsed, not checked, with the ids of calls that the format itself has; ``None`` where it has none.
+
+        The cost of a check is left out where the parse only helps a bridge, which acts on no argument. Where the backend gives
+        up on a call, or leaves special tokens in the content, its second parser is asked.
+        """
+        parsed = self._native(ids, tools, prompt_ids)
+        if parsed.tool_calls and self._spells(ids):
+            marked = self._read(self._marked, ids, tools, prompt_ids)
+            return marked if marked.lossless else parsed
+        return parsed
+
+    def _native(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
+        parsed = self._read(self._upstream, ids, tools, prompt_ids)
+        if parsed.tool_calls:
+            gives_up = any(call.status in BROKEN for call in parsed.tool_calls)
+        else:
+            gives_up = self._check is not None and self._check.marks_in(ids, parsed.content)
+        if gives_up and self._second is not None:
+            parsed = _better(parsed, self._read(self._second, ids, tools, prompt_ids))
+        return parsed
 
     def _parsed(
         self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None, *, ended: bool = False
     ) -> ParsedResponse:
-        out = self._checked(self._native(ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
-        if not out.lossless and self.second is not None:
-            second = self._read(self.second, ids, tools, prompt_ids)
-            out = _better(out, self._checked(second, ids, tools, prompt_ids, ended))
-        if not out.lossless and self._spells(ids):
-            marked = self._checked(self._read(self.marked, ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
-            out = marked if marked.lossless else out
+        parsed = self._checked(self._native(ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
+        if not parsed.lossless and self._second is not None:
+            second = self._read(self._second, ids, tools, prompt_ids)
+            parsed = _better(parsed, self._checked(second, ids, tools, prompt_ids, ended))
+        if not parsed.lossless and self._spells(ids):
+            marked = self._checked(self._read(self._marked, ids, tools, prompt_ids), ids, tools, prompt_ids, ended)
+            parsed = marked if marked.lossless else parsed
+        if all(call["id"] is not None for call in parsed.tool_calls):
+            return parsed
+        # Made from the completion, so that nothing depends on chance: the same for the same completion.
+        digest = hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()[:16]
         calls = [
-            call if call.id is not None else changed(call, id=_generated_id(ids, at)) for at, call in enumerate(out.tool_calls)
+            call if call["id"] is not None else changed(call, id=f"{GENERATED_ID}{digest}_{at}")
+            for at, call in enumerate(parsed.tool_calls)
         ]
-        return replace(out, tool_calls=calls)
+        return replace(parsed, tool_calls=calls)
 
     def _checked(
-        self, out: ParsedResponse, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None, ended: bool
+        self, parsed: ParsedResponse, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None, ended: bool
     ) -> ParsedResponse:
-        if self._check is None or not out.lossless:
-            return out
-        prompt = self.opener if prompt_ids is None else prompt_ids
+        if self._check is None or not parsed.lossless:
+            return parsed
+        prompt = self._generation_prompt if prompt_ids is None else prompt_ids
         try:
             with self._lock:
-                return self._check.checked(ids, out, prompt, tools, ended=ended)
+                return self._check.checked(ids, parsed, prompt, tools, ended=ended)
         except Exception as error:  # a tokenizer that can't decode what it has, nesting too deep for a check
-            return replace(self.unreadable(error, ids), reasoning_complete=out.reasoning_complete)
+            return replace(self.unreadable(error, ids), reasoning_complete=parsed.reasoning_complete)
 
-    def _ended(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
-        """A completion that the tokenizer's end of sequence ends, which upstream would take for content: parsed without it."""
-        at = next(index for index, token in enumerate(ids) if token in self.more_stops)
-        out = self._parsed(ids[:at], tools, prompt_ids, ended=True)
-        if at < len(ids) - 1:
-            return replace(out, termination=Termination.MALFORMED, lossless=False, loss="ids follow the end of sequence")
-        whole = out.reasoning_complete and all(call.status is ToolCallStatus.OK for call in out.tool_calls)
-        ended = Termination.STOP if whole else Termination.MALFORMED
-        return replace(out, termination=ended if out.termination is Termination.TRUNCATED else Termination.MALFORMED)
+    def _read(self, parser: Any, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
+        """What a parser makes of a completion, its calls judged by their names and arguments."""
+        try:
+            with self._lock:
+                prompt = self._generation_prompt if prompt_ids is None else prompt_ids
+                parsed = checked_parsed(parser.parse_response(ids, tools=tools, prompt_ids=prompt), self._name)
+            if parser is self._marked_parser:
+                parsed = without_guards(parsed)
+            calls = [judged(call, tools) for call in parsed.tool_calls]
+            broken = parsed.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
+            return replace(parsed, tool_calls=calls, termination=Termination.MALFORMED if broken else parsed.termination)
+        except (Exception, SystemExit) as error:
+            return self.unreadable(error, ids)
 
-    def parse_native(
-        self, ids: list[int], tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
-    ) -> ParsedResponse:
-        """A completion, parsed, not checked, with the ids of calls that the format itself has; ``None`` where it has none.
-
-        The cost of a check is left out where the parse only helps a bridge, which acts on no argument. Where the backend gives
-        up on a call, or leaves control tokens in the content, its second parser is asked.
-        """
-        return self._native(ids, self._declarations.usable(tools), prompt_ids)
-
-    def _native(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
-        out = self._read(self._upstream, ids, tools, prompt_ids)
-        broken = any(call.status in BROKEN for call in out.tool_calls)
-        if (broken or (not out.tool_calls and self._leaves_marks(ids, out))) and self.second is not None:
-            out = _better(out, self._read(self.second, ids, tools, prompt_ids))
-        if out.tool_calls and self._spells(ids):
-            marked = self._read(self.marked, ids, tools, prompt_ids)
-            return marked if marked.lossless else out
-        return out
-
-    def _spells(self, ids: Sequence[int]) -> bool:
-        """Whether ordinary tokens spell a control token, and there is a parser that doesn't take them for it."""
-        return self._check is not None and self._check.spells(ids) and self.marked is not None
+    # The parsers beside the backend's own
 
     @cached_property
-    def marked(self) -> Any:
-        """The parser for completions in which ordinary tokens spell a control token: there it is text. ``None``: there is none.
+    def _second(self) -> Any:
+        """What the backend has for completions that its own parser gives up on; ``None`` where it has nothing."""
+        try:
+            with self._lock:
+                found = self._traits.second_parser()
+                return found if found is not None and found.parses_tool_calls else None
+        except Exception:  # what can't be learned is no second parser
+            return None
+
+    def _spells(self, ids: Sequence[int]) -> bool:
+        """Whether ordinary tokens spell a special token, and there is a parser that doesn't take them for it."""
+        return self._check is not None and self._check.spells(ids) and self._marked is not None
+
+    _marked_parser: Any = None
+
+    @cached_property
+    def _marked(self) -> Any:
+        """The parser for completions in which ordinary tokens spell a special token: there it is text. ``None``: there is none.
 
         Not the first one that is asked, as such completions are rare and it costs a decoding token by token.
         """
         try:
             with self._lock:
-                return None if self._make_marked is None else self._make_marked()
-        except Exception:  # a tokenizer that doesn't tell its control tokens
+                self._marked_parser = None if self._make_marked is None else self._make_marked()
+        except Exception:  # a tokenizer that doesn't tell its special tokens
             return None
-
-    def _leaves_marks(self, ids: Sequence[int], out: ParsedResponse) -> bool:
-        return self._check is not None and self._check.marks_in(ids, out.content)
+        return self._marked_parser
 
     @cached_property
-    def second(self) -> Any:
-        """What the backend has beside its own parser for completions that this gives up on; ``None`` where it has nothing."""
-        try:
-            with self._lock:
-                found = getattr(self._upstream, "second_parser", None)
-                return found if found is not None and found.parses_tool_calls else None
-        except Exception:  # what can't be learned is no second parser
-            return None
-
-    def _read(self, parser: Any, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
-        try:
-            with self._lock:
-                prompt = self.opener if prompt_ids is None else prompt_ids
-                out = parser.parse_response(ids, tools=tools, prompt_ids=prompt)
-            out = without_guards(checked_parsed(out, self._name))
-            calls = [judged(call, tools) for call in out.tool_calls]
-            broken = out.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
-            return replace(out, tool_calls=calls, termination=Termination.MALFORMED if broken else out.termination)
-        except (Exception, SystemExit) as error:
-            return self.unreadable(error, ids)
-
-    @cached_property
-    def opener(self) -> list[int] | None:
+    def _generation_prompt(self) -> list[int] | None:
         """What a completion is parsed behind where no prompt is given: the renderer's own prompt of a user's message."""
         try:
             return list(self._upstream.render_ids([dict(QUESTION)], add_generation_prompt=True))
@@ -181,17 +191,46 @@ class ParseGuard:
 
 def _better(one: ParsedResponse, other: ParsedResponse) -> ParsedResponse:
     """The one that read more: calls that can run, calls of the format's form, attempts; and of two alike the lossless one."""
+
+    def reads(parsed: ParsedResponse) -> tuple[int, int, int]:
+        whole = sum(call.status not in BROKEN for call in parsed.tool_calls)
+        return len(parsed.runnable), whole, len(parsed.tool_calls)
+
     if other.lossless < one.lossless:
         return one
-    return other if (_reads(other), other.lossless) > (_reads(one), one.lossless) else one
+    return other if (reads(other), other.lossless) > (reads(one), one.lossless) else one
 
 
-def _reads(out: ParsedResponse) -> tuple[int, int, int]:
-    whole = sum(call.status not in BROKEN for call in out.tool_calls)
-    return len(out.runnable), whole, len(out.tool_calls)
+_FIELDS: dict[str, Any] = {
+    "content": str,
+    "reasoning_content": (str, type(None)),
+    "tool_calls": list,
+    "termination": Termination,
+    "reasoning_complete": bool,
+    "lossless": bool,
+    "loss": (str, type(None)),
+}
 
 
-def _generated_id(ids: list[int], at: int) -> str:
-    """An id for a call of a format that has none: the same for the same completion, so that nothing depends on chance."""
-    digest = hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()
-    return f"{GENERATED_ID}{digest[:16]}_{at}"
+def checked_parsed(parsed: Any, backend: str) -> ParsedResponse:
+    """What a backend's parser returned, if it is a ``ParsedResponse`` whose fields have the types that it declares.
+
+    Raises:
+        ContractError: It isn't; the message names ``backend``.
+    """
+    who = f"backend {backend!r} returned"
+    if not isinstance(parsed, ParsedResponse):
+        raise ContractError(f"{who} {type(parsed).__name__} instead of ParsedResponse")
+    for field, kinds in _FIELDS.items():
+        if not isinstance(value := getattr(parsed, field), kinds):
+            raise ContractError(f"{who} a ParsedResponse whose {field} is {type(value).__name__}")
+    for at, call in enumerate(parsed.tool_calls):
+        if not isinstance(call, ToolCall):
+            raise ContractError(f"{who} tool_calls[{at}] as {type(call).__name__} instead of ToolCall")
+        function = call.get("function")
+        texts = (function.get("name"), function.get("arguments")) if isinstance(function, dict) else (None,)
+        if not all(isinstance(text, str) for text in (*texts, call.raw)) or not isinstance(call.status, ToolCallStatus):
+            raise ContractError(f"{who} tool_calls[{at}] with a name, arguments, raw or status of another type")
+        if call.status is ToolCallStatus.OK and not call["function"]["name"]:
+            raise ContractError(f"{who} tool_calls[{at}] that is OK and has no name")
+    return parsed

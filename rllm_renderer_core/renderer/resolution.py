@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..errors import PinMismatchError
 from ..plugin import Match
-from .differences import differences
 
 SCHEMA = 1
 """Version of the JSON form."""
+
+NEEDED = ("model", "backend", "renderer", "match", "has_bridge")
+REWRITE = "write the pin again: rllm-renderer pin MODEL"
 
 
 @dataclass(frozen=True, eq=False)
 class Resolution:
     """Which renderer serves a model, and everything that its ids depend on.
 
-    Two resolutions are equal when they give the same ids; ``reason`` and ``hints`` are for people and don't count.
+    Two resolutions are equal when they give the same ids. Of what was installed, the strongest evidence that both have counts:
+    ``written``, else the digests in ``sources``, else the versions. ``core``, ``reason`` and ``hints`` are for people.
 
     Attributes:
         model: The model's name as it was asked for.
@@ -32,8 +36,7 @@ class Resolution:
         upstream: Versions of the wrapped distributions.
         reason: Why this backend won.
         hints: What would serve better, with the fix: plugins not installed, broken or unable to serve the model here.
-        sources: Digests of their renderers' files. Where both sides have one it counts, not the version's text; where those
-            differ, ``written`` decides.
+        sources: Digests of the files of the plugin and of the wrapped distributions' renderers, by distribution.
         written: Digest of the ids for the probes; empty where nothing was rendered. See ``ResolvedRenderer.proof``.
     """
 
@@ -46,16 +49,18 @@ class Resolution:
     plugin: str = ""
     core: str = ""
     upstream: Mapping[str, str] = field(default_factory=dict)
-    reason: str = field(default="", compare=False)
-    hints: tuple[str, ...] = field(default=(), compare=False)
+    reason: str = ""
+    hints: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
 
     def __eq__(self, other: object) -> bool:
-        return not self.differences(other) if isinstance(other, Resolution) else NotImplemented
+        if not isinstance(other, Resolution):
+            return NotImplemented
+        return self.__dict__ == other.__dict__ or not self.differences(other)  # the first takes no digests of the same sources
 
     def __hash__(self) -> int:
-        return hash((self.model, self.backend, self.renderer, self.plugin))
+        return hash((self.model, self.backend, self.renderer))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, with ``"schema"`` as the version of this form."""
@@ -68,27 +73,20 @@ class Resolution:
         Raises:
             PinMismatchError: The data has another schema, lacks a field or has one that isn't known.
         """
-        if data.get("schema") != SCHEMA:
+        schema = data.get("schema")
+        if schema != SCHEMA:
             raise PinMismatchError(
-                f"a pinned resolution of schema {data.get('schema')!r} can't be read, this is schema {SCHEMA}",
-                fix="write the pin again: rllm-renderer pin MODEL",
+                f"a pinned resolution of schema {schema!r} can't be read, this is schema {SCHEMA}", fix=REWRITE
             )
-        values = {key: value for key, value in data.items() if key != "schema"}
-        names = {each.name for each in fields(cls)}
-        needed = ("model", "backend", "renderer", "match", "has_bridge")
-        odd = sorted(values.keys() - names) + [
-            f"no {name}"
-            for name in needed
-            if values.get(name) is None or (name in ("backend", "renderer") and not values[name])
-        ]
-        if odd:
-            raise PinMismatchError(
-                f"not a pinned resolution: {', '.join(odd)}", fix="write the pin again: rllm-renderer pin MODEL"
-            )
+        values = {name: value for name, value in data.items() if name != "schema"}
+        faults = sorted(values.keys() - {known.name for known in fields(cls)})
+        faults += [f"no {name}" for name in NEEDED if values.get(name) is None]
+        faults += [f"no {name}" for name in ("backend", "renderer") if values.get(name) == ""]
         if str(values.get("match", "")).upper() not in Match.__members__:
-            raise PinMismatchError(f"not a pinned resolution: match {values.get('match')!r} isn't known")
-        values["hints"] = tuple(values.get("hints", ()))
-        return cls(**values)
+            faults.append(f"match {values.get('match')!r} isn't known")
+        if faults:
+            raise PinMismatchError(f"not a pinned resolution: {', '.join(faults)}", fix=REWRITE)
+        return cls(**{**values, "hints": tuple(values.get("hints", ()))})
 
     def differences(self, other: Resolution, *, mine: str = "here", theirs: str = "there") -> list[str]:
         """One line for each fact that makes the two unequal: ``"upstream.renderers: 0.1.12 here, 0.1.11 there"``.
@@ -98,4 +96,37 @@ class Resolution:
             mine: The word for this one in the lines.
             theirs: The word for the other.
         """
-        return differences(self, other, mine, theirs)
+        equal = {name for name, digest in self.sources.items() if other.sources.get(name) == digest}
+        proven = self.written != "" and self.written == other.written
+        left, right = self._facts(other, equal, proven), other._facts(self, equal, proven)
+        return [
+            f"{name}: {_shown(left.get(name))} {mine}, {_shown(right.get(name))} {theirs}"
+            for name in {**left, **right}
+            if left.get(name) != right.get(name)
+        ]
+
+    def _facts(self, other: Resolution, equal: Set[str], proven: bool) -> dict[str, Any]:
+        """What ids depend on, by the names in the lines of ``differences``.
+
+        Args:
+            other: The record to compare with; a digest that only one of them has says nothing.
+            equal: Distributions of equal sources, whose versions don't count.
+            proven: Whether both write the same ids, so that neither versions nor sources count.
+        """
+        distribution = self.plugin.partition(" ")[0]
+        both = sorted(self.sources.keys() & other.sources.keys())
+        facts = {name: getattr(self, name) for name in NEEDED}
+        facts |= {f"options.{name}": value for name, value in self.options.items()}
+        facts["plugin"] = distribution if proven or distribution in equal else self.plugin
+        if not proven:
+            facts |= {f"upstream.{name}": version for name, version in self.upstream.items() if name not in equal}
+            facts |= {f"sources.{name}": self.sources[name] for name in both}
+        if self.written and other.written:
+            facts["written"] = self.written
+            if self.written != other.written:
+                facts["core"] = self.core
+        return facts
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else "not set" if value is None else json.dumps(value, default=repr)

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
 from typing import Any
 
 from ..errors import ContractError, MessageError, PinMismatchError, RendererError, RenderError, UnsupportedToolsError
-from ..guards.marker_text.marked import MarkedTokenizer
 from ..guards.marker_text.marker_text import MarkerText
-from ..guards.nothing_dropped.dropped import DropCheck, Dropped
-from ..guards.span_encoding.joined import Joined
-from ..normal_form.messages import normalize_messages, normalize_tools, refuse_media
+from ..guards.nothing_dropped.trial import Dropped
+from ..normal_form.ids import as_ids
+from ..normal_form.messages import normalize_messages, refuse_media, unencodable
 from ..normal_form.pairing import fill_history
 from ..normal_form.returned import checked_ids, checked_tokens
-from ..normal_form.tokenizer import id_limit, lacking, lock_of, packed
-from ..plugin import Backend, Coverage, Query, in_probe
+from ..normal_form.tokenizer import id_limit, lacking, lock_of, packed, without_cleanup
+from ..normal_form.tools import normalize_tools
+from ..plugin import Backend, Coverage, Query, RendererTraits, in_probe
 from ..plugin.discovery import load_backends, warn_once
-from ..plugin.distributions import TEMPLATE_DISTRIBUTION, install_command
-from ..probing.text import without_cleanup
 from ..types import Message, ParsedResponse, RenderedTokens, Renderer
-from .bridge_methods import BridgeMethods
-from .bridging import Guarded
-from .guards import Guards
+from .bridging import Bridging
 from .refused import locate
 from .resolution import Resolution
 
 
-class ResolvedRenderer(BridgeMethods):
+class ResolvedRenderer(Bridging):
     """A renderer under the contract of ``Renderer``, with the record of how it was resolved.
 
     May be used by many threads at once and pickled to another process.
@@ -58,55 +53,46 @@ class ResolvedRenderer(BridgeMethods):
         marker_text: str = "allow",
         parse_check: bool = True,
     ) -> None:
-        tokenizer = without_cleanup(query.tokenizer)
-        text = MarkerText(marker_text, tokenizer)
-        inner = backend.create(replace(query, tokenizer=text.tokenizer), coverage)
-        if not isinstance(inner, Renderer):
-            raise ContractError(f"backend {backend.name!r} created a {type(inner).__name__}, which isn't a Renderer")
+        marker = None if marker_text == "allow" else MarkerText(marker_text, without_cleanup(query.tokenizer))
+        given = without_cleanup(query.tokenizer) if marker is None else marker.tokenizer
+        upstream = backend.create(replace(query, tokenizer=given), coverage)
+        if not isinstance(upstream, Renderer):
+            raise ContractError(f"backend {backend.name!r} created a {type(upstream).__name__}, which isn't a Renderer")
         self.resolution = resolution
         self.backend = resolution.backend
         self.name = resolution.renderer
         self.has_bridge = resolution.has_bridge
         self.by_template = coverage.by_template
-        self.upstream = inner
+        self.upstream = upstream
         self.tokenizer = query.tokenizer
         self.query = query
-        self._made_of = (backend, query, coverage, resolution, marker_text, parse_check)
+        self._made_of = (backend, query, coverage, marker_text, parse_check)
         self._lock = lock_of(query.tokenizer)
-        self._media = bool(getattr(inner, "supports_media", False))
-        self._names_results = bool(getattr(inner, "wants_result_names", True))
-        self._text = text
-        name = f"{self.backend}:{self.name}"
-        with self._lock:
-            text.prove(inner, name)
         self._limit = id_limit(query.tokenizer)
-        self._joined = Joined(inner.render_ids, tokenizer, self._lock)
-        dropped = resolution.options.get("dropped", "error")
-        self._dropping = DropCheck(inner.render_ids, getattr(query.tokenizer, "decode", None), name, self._lock, dropped)
-        self._guarded = Guarded(inner, query, name, self._lock, text, self._joined, self._dropping)
-        if not coverage.by_template:  # whose stops cost renders, and wait until they are asked for
-            _ = self._guards  # wrong stops are refused here
-
-    @cached_property
-    def _guards(self) -> Guards:
-        backend, query, coverage, _, marker_text, parse_check = self._made_of
-        marked = partial(_create_marked, backend, query, coverage) if marker_text != "literal" else None
-        return Guards(self._guarded, self.render_ids, marked, parse_check=parse_check)
+        self._marker_text = marker
+        self._dropped = resolution.options.get("dropped", "error")
+        with self._lock:
+            self.traits = RendererTraits.of(upstream)
+            if marker is not None:
+                marker.prove(upstream, f"{self.backend}:{self.name}")
+        if not self.traits.lazy_stops:
+            _ = self.more_stops, self.stop_strings  # wrong ones are refused here
 
     def __repr__(self) -> str:
         return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        backend, query, coverage, _, *more = self._made_of
+        backend, query, coverage, *more = self._made_of
         return _restore, (backend, replace(query, tokenizer=packed(query.tokenizer)), coverage, self.resolution, *more)
 
     def proof(self) -> Resolution:
         """The resolution with a digest of what this renderer writes: a pin that other sources fulfil if they write the same."""
-        judgement = load_backends().first_result("rllm_renderer_judge", renderer=self, query=self.query, backends=())
-        if judgement is None:
-            fix = install_command(TEMPLATE_DISTRIBUTION)
-            raise PinMismatchError("what a renderer writes is proven on probe conversations, which aren't installed", fix=fix)
-        return replace(self.resolution, written=judgement.written())
+        installed, given = load_backends(), {"renderer": self, "query": self.query, "backends": ()}
+        written = installed.first_answer("rllm_renderer_judge", lambda judgement: judgement.written(), **given)
+        if written is None:
+            why = "what a renderer writes is proven on the probe conversations of a plugin that can't be used here"
+            raise PinMismatchError(why, fix=installed.template_fix())
+        return replace(self.resolution, written=written)
 
     def with_marker_text(self, marker_text: str) -> ResolvedRenderer:
         """The same renderer with another choice of ``marker_text``.
@@ -114,7 +100,8 @@ class ResolvedRenderer(BridgeMethods):
         Raises:
             OptionError, TokenizerError: ``"literal"`` can't be had with this backend or this tokenizer.
         """
-        backend, query, coverage, resolution, _, parse_check = self._made_of
+        backend, query, coverage, _, parse_check = self._made_of
+        resolution = self.resolution
         options = {**resolution.options, "marker_text": marker_text}
         if marker_text == "allow":
             del options["marker_text"]
@@ -127,10 +114,9 @@ class ResolvedRenderer(BridgeMethods):
 
     @property
     def why_no_tool_calls(self) -> str | None:
-        """Why they aren't, ``None`` where they are: as the backend's renderer says in an attribute of this name."""
+        """Why they aren't, ``None`` where they are."""
         with self._lock:
-            why = getattr(self.upstream, "why_no_tool_calls", None)
-        return None if why is None else str(why)
+            return self.traits.why_no_tool_calls()
 
     def deviations(self) -> dict[str, str]:
         """Where its backend differs from the model's chat template on purpose: names or tags of probes, and why."""
@@ -152,59 +138,76 @@ class ResolvedRenderer(BridgeMethods):
             MessageError, ToolError: The input can't be used; ``index`` tells which.
             RenderError: The backend's upstream refuses it.
         """
-        self._guards.masks.learn()
-        out: RenderedTokens = self._rendered("render", messages, tools, add_generation_prompt)
-        return self._guards.masks.correct(out)
+        self._sampled_mask.learn()
+        prepared, declared = self._prepared(messages, tools)
+        out = self._upstream("render", prepared, declared, add_generation_prompt)
+        tokens = checked_tokens(out, self.backend, messages=len(prepared))
+        if self._span_encoding is not None:
+            tokens = self._span_encoding.after_render(tokens, prepared)
+        self._nothing_dropped.after_render(prepared, declared, add_generation_prompt)
+        return self._sampled_mask.after_render(tokens)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         """Messages to ids; errors as in ``render``."""
-        return list(self._rendered("render_ids", messages, tools, add_generation_prompt))
+        prepared, declared = self._prepared(messages, tools)
+        out = self._upstream("render_ids", prepared, declared, add_generation_prompt)
+        ids = checked_ids(out, self.backend, "render_ids")
+        if self._span_encoding is not None:
+            ids = self._span_encoding.ids(ids, prepared)
+        self._nothing_dropped.after_render(prepared, declared, add_generation_prompt)
+        return list(ids) if ids is out else ids
 
     def dropped(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> tuple[Dropped, ...]:
         """What a render of these messages leaves out; always empty where ``dropped="error"`` lets it pass."""
-        return self._dropping.dropped(self._prepared(messages), self._text.tools(normalize_tools(tools)), add_generation_prompt)
+        return self._nothing_dropped.dropped(*self._prepared(messages, tools), add_generation_prompt)
 
-    def _rendered(self, method: str, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool) -> Any:
-        """What the backend made of the messages, checked: nothing of them is dropped."""
-        prepared = self._prepared(messages)
-        declared = self._text.tools(normalize_tools(tools))
+    def _prepared(
+        self, messages: Sequence[Message], tools: Sequence[Any] | None
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
+        """Messages and tools in normal form, results with the names of their calls, as the backend gets them."""
+        prepared = normalize_messages(messages)
+        declared = None if tools is None else normalize_tools(tools)
+        if not self.traits.supports_media:
+            refuse_media(prepared, f"{self.backend}:{self.name}")
+        if self.traits.fills_result_names:
+            prepared = fill_history(prepared)
+        if self._marker_text is None:
+            return prepared, declared
+        return self._marker_text.messages(prepared), self._marker_text.tools(declared)
+
+    def _upstream(
+        self, method: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, generation_prompt: bool
+    ) -> Any:
+        """What the backend makes of the messages; what it refuses has the index of the message from which on it does."""
         try:
-            out = self._upstream(method, prepared, declared, opener)
+            return self._called(method, messages, tools, generation_prompt)
         except UnsupportedToolsError as error:  # of a format without tools: none of them shows
-            error.index = 0 if error.index is None and declared else error.index
+            error.index = 0 if error.index is None and tools else error.index
             raise
         except (RenderError, MessageError) as error:
             if not in_probe.get():
-                locate(error, lambda beginning: self._upstream(method, beginning, declared, opener), prepared)
+                locate(error, lambda beginning: self._called(method, beginning, tools, generation_prompt), messages)
             raise
-        if method == "render":
-            out = self._joined.tokens(checked_tokens(out, self.backend, messages=len(prepared)), prepared)
-        else:
-            out = self._joined.ids(checked_ids(out, self.backend, "render_ids"), prepared)
-        self._dropping.check(prepared, declared, opener)
-        return out
 
-    def _upstream(self, method: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> Any:
+    def _called(
+        self, method: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, generation_prompt: bool
+    ) -> Any:
         try:
             with self._lock:
-                return getattr(self.upstream, method)(messages, tools=tools, add_generation_prompt=opener)
+                return getattr(self.upstream, method)(messages, tools=tools, add_generation_prompt=generation_prompt)
         except RendererError:
             raise
         except (Exception, SystemExit) as error:
             lacks = lacking(self.query.tokenizer, error, f"{self.backend}:{self.name}")
-            raise lacks or RenderError(
-                f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}"
+            raise (
+                lacks
+                or unencodable(messages, tools)
+                or RenderError(f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}")
             ) from error
-
-    def _prepared(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        out = normalize_messages(messages)
-        if not self._media:
-            refuse_media(out, f"{self.backend}:{self.name}")
-        return self._text.messages(fill_history(out) if self._names_results else out)
 
     # Parsing and stops
 
@@ -216,23 +219,27 @@ class ResolvedRenderer(BridgeMethods):
         Calls of a format without ids get generated ones. ``prompt_ids`` left out means this renderer's own opener.
         """
         try:
-            ids = self.as_ids(token_ids, "token_ids")
-            prompt = None if prompt_ids is None else self.as_ids(prompt_ids, "prompt_ids")
+            ids = as_ids(token_ids, "token_ids", limit=self._limit)
+            prompt = None if prompt_ids is None else as_ids(prompt_ids, "prompt_ids", limit=self._limit)
         except Exception as error:  # TokenIdError, or what an iterator raises
-            return self._guards.parsing.unreadable(error)
-        return self._guards.parsing.parse(list(ids), tools, prompt)
+            return self._parsing.unreadable(error)
+        return self._parsing.parse(list(ids), tools, prompt)
+
+    def as_ids(self, ids: Any, what: str = "token ids") -> list[int]:
+        """Ids of this vocabulary as a list of ``int``, from a list, a tuple, an array of NumPy or torch; a list isn't copied.
+
+        Raises:
+            TokenIdError: They aren't ids; ``what`` names them in the error.
+        """
+        return as_ids(ids, what, limit=self._limit)
 
     def get_stop_token_ids(self) -> list[int]:
         """Ids at which an engine must stop sampling: the format's, the tokenizer's, and its generation config's."""
-        return sorted(self._guards.stops | self._guards.parsing.more_stops)
+        return sorted(self.stops | self.more_stops)
 
     def get_stop_strings(self) -> list[str]:
         """Strings at which an engine must stop sampling; for formats whose stop isn't one token, and engines that take text."""
-        return list(self._guards.stop_strings)
-
-
-def _create_marked(backend: Backend, query: Query, coverage: Coverage) -> Renderer:
-    return backend.create(replace(query, tokenizer=MarkedTokenizer(without_cleanup(query.tokenizer))), coverage)
+        return list(self.stop_strings)
 
 
 def _restore(

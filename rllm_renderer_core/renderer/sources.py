@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,44 +17,37 @@ LENGTH = 16
 
 
 class SourceDigests(Mapping[str, str]):
-    """``source_digests`` of the same arguments, taken when first asked for; copied and pickled as the plain mapping.
-
-    Only pins, and records that go to another process, need them; those of a compiled package first take 0.15 s.
-    """
-
-    def __init__(self, distributions: Iterable[str], packages: Mapping[str, str]) -> None:
-        self._of = tuple(distributions), packages
-
-    @functools.cached_property
-    def _found(self) -> dict[str, str]:
-        return source_digests(*self._of)
-
-    def __getitem__(self, name: str) -> str:
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._found,)
-
-    def __repr__(self) -> str:
-        return repr(self._found)
-
-
-def source_digests(distributions: Iterable[str], packages: Mapping[str, str]) -> dict[str, str]:
     """A digest of all files of each distribution's renderers, by its name; without those whose folder isn't found.
 
-    Args:
-        distributions: Names, such as ``"tinker-cookbook"``.
-        packages: The package that has the renderers, dotted, by distribution; where there is none it is the distribution's
-            name with underscores.
+    Taken when first asked for, as only pins and records that go to another process need them and those of a compiled package
+    take 0.15 s; copied and pickled as the plain mapping.
     """
-    found = {name: _folder(packages.get(name) or name.replace("-", "_")) for name in distributions}
-    return {name: _digest(folder, _files(folder)) for name, folder in found.items() if folder is not None}
+
+    def __init__(self, packages: Iterable[tuple[str, str]]) -> None:
+        self._packages = packages
+
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        folders = {distribution: _folder(package) for distribution, package in self._packages}
+        return {distribution: _digest(folder) for distribution, folder in folders.items() if folder is not None}
+
+    def __getitem__(self, name: str) -> str:
+        return self._digests[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._digests)
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._digests,)
+
+
+@functools.lru_cache(maxsize=64)
+def source_digests(packages: tuple[tuple[str, str], ...]) -> SourceDigests:
+    """The same object each time for the same distributions, each with the package that has its renderers, dotted."""
+    return SourceDigests(packages)
 
 
 def _folder(package: str) -> Path | None:
@@ -68,29 +60,11 @@ def _folder(package: str) -> Path | None:
     return next((folder for place in places if (folder := Path(place, *rest)).is_dir()), None)
 
 
-def _files(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Name, size and time of change of each file, which are the key of the cache."""
-    out = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(names):
-            if not name.endswith((".pyc", ".pyo")):
-                file = os.path.join(place, name)
-                try:
-                    stat = os.stat(file)
-                except OSError:
-                    continue
-                out.append((os.path.relpath(file, folder), stat.st_size, stat.st_mtime_ns))
-    return tuple(out)
-
-
-@functools.lru_cache(maxsize=32)
-def _digest(folder: Path, files: tuple[tuple[str, int, int], ...]) -> str:
-    whole = hashlib.sha256()
-    for name, _, _ in files:
-        try:
-            content = (folder / name).read_bytes()
-        except OSError:
-            content = b""
-        whole.update(f"{Path(name).as_posix()} {len(content)}\n".encode() + content)
-    return whole.hexdigest()[:LENGTH]
+def _digest(folder: Path) -> str:
+    """Of the names and contents of all files but bytecode."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.suffix not in (".pyc", ".pyo"):
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:LENGTH]

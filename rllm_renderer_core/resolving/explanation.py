@@ -7,10 +7,11 @@ from typing import Any
 
 from ..errors import PluginError
 from ..plugin import Coverage, Query, Registered, Unavailable
-from ..plugin.answers import ask, candidates, told
+from ..plugin.answers import ask, candidates, deviations, parsing
 from ..plugin.discovery import Installed
 from ..plugin.distributions import absent
 from .request import Request
+from .selection import Answered
 
 
 @dataclass(frozen=True)
@@ -52,26 +53,21 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {
-            "model": self.model,
-            "winner": self.winner,
-            "reason": self.reason,
-            "verdicts": [asdict(v) for v in self.verdicts],
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         rows = [("", "backend", "priority", "verdict", "renderer", "bridge", "reason")]
-        for each in self.verdicts:
-            covers = each.verdict == "covers"
+        for verdict in self.verdicts:
+            covers = verdict.verdict == "covers"
             rows.append(
                 (
-                    "*" if each.backend == self.winner else "",
-                    each.backend,
-                    "" if each.priority is None else str(each.priority),
-                    f"{each.verdict} ({each.match})" if covers else each.verdict,
-                    each.renderer or "-",
-                    each.bridge,
-                    "; ".join(filter(None, (each.reason, each.fix and f"fix: {each.fix}"))),
+                    "*" if verdict.backend == self.winner else "",
+                    verdict.backend,
+                    "" if verdict.priority is None else str(verdict.priority),
+                    f"{verdict.verdict} ({verdict.match})" if covers else verdict.verdict,
+                    verdict.renderer or "-",
+                    verdict.bridge,
+                    "; ".join(filter(None, (verdict.reason, verdict.fix and f"fix: {verdict.fix}"))),
                 )
             )
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
@@ -82,43 +78,35 @@ class Explanation:
         return "\n".join([f"{self.model or '(no name)'}: {self.reason}", *lines])
 
 
-def explanation(
-    request: Request,
-    tokenizer: Any,
-    installed: Installed,
-    winner: str | None,
-    reason: str,
-    detected: Coverage | None = None,
-) -> Explanation:
-    """The table of verdicts. ``detected`` is the winner's coverage, where the chat template decided and not the name."""
+def explanation(request: Request, tokenizer: Any, installed: Installed, winner: Answered | None, reason: str) -> Explanation:
+    """The table of verdicts; that of the winner is its coverage, whether its backend or the chat template said so."""
     query = request.query(tokenizer)
-    ordered = sorted(installed.registered, key=lambda each: (-each.backend.priority, each.backend.name))
-    verdicts = [_verdict(each, query, detected if each.backend.name == winner else None) for each in ordered]
-    for plugin in installed.found:
+    ordered = sorted(installed.registered, key=lambda registered: (-registered.backend.priority, registered.backend.name))
+    verdicts = [_verdict(registered, query, winner) for registered in ordered]
+    for plugin in installed.plugins:
         if plugin.error is not None:
             text, fix = str(plugin.error).splitlines()[0], plugin.error.fix or ""
             verdicts.append(Verdict(plugin.name, plugin.distribution, plugin.version, None, plugin.state, reason=text, fix=fix))
-    for name, dist in installed.missing():
-        state, fix = absent(dist)
-        verdicts.append(Verdict(name, dist, "", None, state, fix=fix))
-    return Explanation(request.model, winner, tuple(verdicts), reason)
+    for name, distribution in installed.missing():
+        state, fix = absent(distribution)
+        verdicts.append(Verdict(name, distribution, "", None, state, fix=fix))
+    return Explanation(request.model, winner and winner[0].backend.name, tuple(verdicts), reason)
 
 
-def _verdict(each: Registered, query: Query, detected: Coverage | None) -> Verdict:
-    base = (each.backend.name, each.distribution, each.version, each.backend.priority)
+def _verdict(registered: Registered, query: Query, winner: Answered | None) -> Verdict:
+    source = (registered.backend.name, registered.distribution, registered.version, registered.backend.priority)
     try:
-        answer = detected or ask(each, query)
+        answer = winner[1] if winner is not None and winner[0] == registered else ask(registered, query)
         if answer is None and query.tokenizer is not None:
-            candidates(each, query)  # what the search by the chat template asks it
-        parsing = ""
-        if isinstance(answer, Coverage) and query.tokenizer is not None:
-            parsing, _ = told(each, query, answer)
+            candidates(registered, query)  # what the search by the chat template asks it
+        if isinstance(answer, Coverage):
+            deviations(registered, answer)  # what a comparison with the template asks it
+            reads = parsing(registered, query, answer) if query.tokenizer is not None else ""
+            reason = "; ".join(filter(None, (answer.reason, reads)))
+            match = answer.match.name.lower()
+            return Verdict(*source, "covers", answer.renderer, match, answer.has_bridge, reason, "", answer.by_experiment)
     except PluginError as error:
-        return Verdict(*base, "broken", reason=str(error).splitlines()[0], fix=error.fix or "")
-    if isinstance(answer, Coverage):
-        match = answer.match.name.lower()
-        reason = "; ".join(filter(None, (answer.reason, parsing)))
-        return Verdict(*base, "covers", answer.renderer, match, answer.has_bridge, reason, "", answer.by_experiment)
+        return Verdict(*source, "broken", reason=str(error).splitlines()[0], fix=error.fix or "")
     if isinstance(answer, Unavailable):
-        return Verdict(*base, "unavailable", reason=answer.reason, fix=answer.fix)
-    return Verdict(*base, "no match")
+        return Verdict(*source, "unavailable", reason=answer.reason, fix=answer.fix)
+    return Verdict(*source, "no match")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import (
     BackendUnavailableError,
     NoBackendError,
@@ -11,14 +13,14 @@ from ..errors import (
     PluginError,
     RendererError,
 )
-from ..plugin import Match, Registered
+from ..plugin import Backend, Match, Query, Registered
 from ..plugin.answers import renderer_names
 from ..plugin.discovery import Installed
 from ..plugin.distributions import KNOWN_PLUGINS, absent, install_command
 from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
-from .explanation import Explanation, explanation
-from .request import Request, refused_option
+from .explanation import explanation
+from .request import Request
 from .selection import Answered, Selection
 
 
@@ -27,33 +29,33 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
 
     Raises:
         BackendUnavailableError: It isn't installed, or it is broken.
+        PinMismatchError: So it is, and a pin named it.
     """
     name = request.backend
-    if name is None or name in {each.backend.name for each in installed.registered}:
+    if name is None or name in {registered.backend.name for registered in installed.registered}:
         return
-    if request.pin is not None:
-        broken = [str(plugin.error).splitlines()[0] for plugin in installed.found if plugin.error is not None]
-        why = next((text for text in broken if name in text), f"backend {name!r} isn't installed")
-        raise _pin_is_gone(request.pin, why)
-    for plugin in installed.found:
-        if plugin.error is not None and name in (plugin.name, *(backend.name for backend in plugin.backends)):
-            error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin.error}", fix=None)
-            error.__cause__ = plugin.error.__cause__ or plugin.error
-            raise error
-    known = ", ".join(sorted(each.backend.name for each in installed.registered))
-    if name not in KNOWN_PLUGINS:
-        raise BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {known}")
-    state, fix = absent(KNOWN_PLUGINS[name])
-    said = "isn't installed" if state == "not installed" else f"has {state}"
-    raise BackendUnavailableError(f"backend {name!r} {said}", fix=fix)
+    failed = {backend: plugin for plugin in installed.plugins for backend in (plugin.name, *(b.name for b in plugin.backends))}
+    plugin_error = failed[name].error if name in failed else None
+    if plugin_error is not None:
+        error = BackendUnavailableError(f"backend {name!r} was asked for, but {plugin_error}")
+        error.__cause__ = plugin_error.__cause__ or plugin_error
+    elif name in KNOWN_PLUGINS:
+        state, fix = absent(KNOWN_PLUGINS[name])
+        said = "isn't installed" if state == "not installed" else f"has {state}"
+        error = BackendUnavailableError(f"backend {name!r} {said}", fix=fix)
+    else:
+        known = ", ".join(sorted(registered.backend.name for registered in installed.registered))
+        error = BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {known or 'none'}")
+    raise error if request.pin is None else _pin_is_gone(request.pin, error)
 
 
-def _pin_is_gone(pin: Resolution, why: str) -> PinMismatchError:
+def _pin_is_gone(pin: Resolution, error: RendererError) -> PinMismatchError:
+    why = str(error).splitlines()[0]
     what = f"{pin.backend}:{pin.renderer} of {pin.plugin or 'a plugin'} was pinned, and {why}"
-    wrapped = " ".join(f"{name}=={version}" for name, version in pin.upstream.items())
+    pinned = (pin.plugin, *(f"{name}=={version}" for name, version in pin.upstream.items()))
     return PinMismatchError(
         f"the pinned resolution of {pin.model!r} can't be reproduced here: {what}",
-        fix=f"install what was pinned ({' '.join(filter(None, (pin.plugin, wrapped)))}), or write a new pin",
+        fix=f"install what was pinned ({' '.join(filter(None, pinned))}), or write a new pin",
         differences=(what,),
     )
 
@@ -70,32 +72,34 @@ def usable(selection: Selection, *, early: bool = False) -> Answered:
         OptionError: An option that the winner can't honour.
         NoBridgeError: ``require_bridge``, and the winner has none.
     """
-    if selection.winner is None and selection.request.pin is not None:
-        raise _pin_is_gone(selection.request.pin, str(_nothing_covers(selection)).splitlines()[0])
-    if selection.winner is None:
-        raise _nothing_covers(selection)
-    registered, coverage = selection.winner
-    refused = refused_option(registered.backend, selection.query, coverage)
-    if refused is not None:
-        option, value = refused
-        raise OptionError(
-            f"backend {registered.backend.name!r} can't honour {option}={value!r}",
-            fix=f"leave {option} out, or choose another backend=",
-            option=option,
-            backend=registered.backend.name,
-        )
     request = selection.request
-    if request.options["date"] is not None and not coverage.dated and selection.query.tokenizer is not None:
+    if selection.winner is None:
+        error = _nothing_covers(selection)
+        raise error if request.pin is None else _pin_is_gone(request.pin, error)
+    registered, coverage = selection.winner
+    name, why = registered.backend.name, ""
+    option, value = refused_option(registered.backend, selection.query) or ("", None)
+    if not option and request.options["date"] is not None and not coverage.dated and selection.query.tokenizer is not None:
+        option, value, why = "date", request.options["date"], f": {coverage.renderer!r} shows no date"
+    if option:
         raise OptionError(
-            f"backend {registered.backend.name!r} can't honour date={request.options['date']!r}: "
-            f"{coverage.renderer!r} shows no date",
-            fix="leave date out",
-            option="date",
-            backend=registered.backend.name,
+            f"backend {name!r} can't honour {option}={value!r}{why}",
+            fix=f"leave {option} out" + ("" if why else ", or choose another backend="),
+            option=option,
+            backend=name,
         )
     if request.require_bridge and not coverage.has_bridge and not (early and selection.fallback and request.detect):
-        raise _no_bridge(selection, registered.backend.name, coverage.renderer)
+        raise _no_bridge(selection, selection.winner)
     return selection.winner
+
+
+def refused_option(backend: Backend, query: Query) -> tuple[str, Any] | None:
+    """The first option that was set and that the backend can't honour, with its value; ``None`` where there is none."""
+    for option, unset in (("thinking", (None,)), ("chat_template_kwargs", (None, {})), ("image_processor", (None,))):
+        value = getattr(query, option)
+        if value not in unset and option not in backend.options:
+            return option, value
+    return None
 
 
 def refuse_unparsed_tools(renderer: ResolvedRenderer) -> None:
@@ -113,56 +117,51 @@ def refuse_unparsed_tools(renderer: ResolvedRenderer) -> None:
         )
 
 
-def _known_names(registered: Registered) -> str:
-    try:
-        return f"{registered.backend.name}: {', '.join(sorted(renderer_names(registered)))}"
-    except PluginError as error:
-        return str(error).splitlines()[0]
-
-
-def _no_bridge(selection: Selection, name: str, renderer: str) -> NoBridgeError:
-    request = selection.request
-    reason = f"{name} wins, without a bridge" + (f"; {selection.note}" if selection.note else "")
-    table = explanation(request, selection.query.tokenizer, selection.installed, name, reason)
-    fix = _bridge_fix(table, fallback=selection.winner is not None and selection.winner[1].match is Match.FALLBACK)
+def _no_bridge(selection: Selection, winner: Answered) -> NoBridgeError:
+    request, (registered, coverage) = selection.request, winner
+    name = registered.backend.name
+    reason = "; ".join(filter(None, (f"{name} wins, without a bridge", selection.note)))
+    table = explanation(request, selection.query.tokenizer, selection.installed, winner, reason)
+    fix = "choose another renderer= or backend="
+    if coverage.match is Match.FALLBACK:
+        better = ("unavailable", "not installed", "broken")
+        fixes = [verdict.fix for verdict in table.verdicts if verdict.verdict in better and verdict.fix]
+        fix = "; ".join(["name a renderer with renderer=", *fixes])
     if selection.fallback and not selection.note and request.detect:
         fix += "; or resolve with the tokenizer, whose chat template may tell the renderer"
     return NoBridgeError(
-        f"require_bridge: the best match for {request.model!r} is {name}:{renderer}, which has no bridge\n{table}",
+        f"require_bridge: the best match for {request.model!r} is {name}:{coverage.renderer}, which has no bridge\n{table}",
         fix=fix,
         explanation=table,
     )
 
 
-def _bridge_fix(table: Explanation, *, fallback: bool) -> str:
-    if fallback:
-        names = [v.fix for v in table.verdicts if v.verdict in ("unavailable", "not installed", "broken") and v.fix]
-        return "; ".join(["name a renderer with renderer=", *names])
-    return "choose another renderer= or backend="
-
-
-def _nothing_covers(selection: Selection) -> RendererError:
-    request, unavailable = selection.request, selection.unavailable
-    if request.backend is not None and unavailable:
-        each, answer = unavailable[0]
-        return BackendUnavailableError(
-            f"backend {each.backend.name!r} can't serve {request.model!r}: {answer.reason}", fix=answer.fix
-        )
+def _nothing_covers(selection: Selection) -> NoBackendError:
+    request, installed = selection.request, selection.installed
+    asked = f"{request.spelling}={request.renderer!r}"
+    if selection.unavailable and (request.backend is not None or request.renderer is not None):
+        registered, answer = selection.unavailable[0]
+        backend = f"backend {registered.backend.name!r}"
+        text = f"{asked} of {backend}" if request.backend is None else f"{backend} can't serve {request.model!r}"
+        return BackendUnavailableError(f"{text}: {answer.reason}", fix=answer.fix)
+    if request.renderer is not None and not selection.addressed:
+        missing = [distribution for _, distribution in installed.missing()]
+        fix = install_command(*missing) if missing else None
+        return NoBackendError(f"no installed backend is addressed by {asked}", fix=fix)
     if request.renderer is not None:
-        known = "; ".join(_known_names(each) for each in selection.addressed)
-        what = f"{request.spelling}={request.renderer!r}"
-        if unavailable:
-            each, answer = unavailable[0]
-            return BackendUnavailableError(f"{what} of backend {each.backend.name!r}: {answer.reason}", fix=answer.fix)
-        if not selection.addressed:
-            missing = [dist for _, dist in selection.installed.missing()]
-            fix = install_command(*missing) if missing else None
-            return NoBackendError(f"no installed backend is addressed by {what}", fix=fix)
-        return NoBackendError(f"no backend has a renderer for {what}", fix=f"known are {known}")
+        known = "; ".join(map(_known_names, selection.addressed))
+        return NoBackendError(f"no backend has a renderer for {asked}", fix=f"known are {known}")
     reason = "; ".join(filter(None, ("no backend covers it", selection.note)))
-    table = explanation(request, selection.query.tokenizer, selection.installed, None, reason)
+    table = explanation(request, selection.query.tokenizer, installed, None, reason)
+    fix = installed.template_fix() if request.backend is None else None
+    serves = f"{fix} (it serves any tokenizer with a chat template)" if fix else "install a plugin that covers it"
     return NoBackendError(
-        f"no backend covers {request.model!r}\n{table}",
-        fix="name a renderer with renderer=, or install a plugin that covers it",
-        explanation=table,
+        f"no backend covers {request.model!r}\n{table}", fix=f"{serves}; or name a renderer with renderer=", explanation=table
     )
+
+
+def _known_names(registered: Registered) -> str:
+    try:
+        return f"{registered.backend.name}: {', '.join(sorted(renderer_names(registered)))}"
+    except PluginError as error:
+        return str(error).splitlines()[0]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from ..errors import NoBackendError, OptionError, PinMismatchError, TokenizerError
-from ..plugin import Backend, Coverage, Match, Query, Registered
+from ..plugin import Match, Query, Registered
 from ..renderer.resolution import Resolution
 
 SPELLINGS = ("renderer", "renderer_family", "renderer_name")
@@ -26,8 +26,14 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Options that ids may depend on, with their defaults: those that a ``Resolution`` records."""
 
-HOW: Mapping[str, Any] = {"parity": "prefer", "detect": True, "parse_check": "on"}
-"""Options that no id depends on."""
+CHECKS: Mapping[str, Any] = {
+    "parity": "prefer",
+    "detect": True,
+    "parse_check": "on",
+    "require_bridge": False,
+    "require_tools": False,
+}
+"""Options that no id depends on, with their defaults."""
 
 CHOICES = {
     "thinking": (None, True, False),
@@ -95,19 +101,19 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request. ``spelling`` is the name of the option by which ``renderer`` was given."""
+    """A checked request. ``spelling`` is the name of the option by which ``renderer`` was given; the rest as in ``Options``."""
 
     model: str
     backend: str | None
     renderer: str | None
     spelling: str
     options: Mapping[str, Any]
+    pin: Resolution | None
+    parity: str
+    detect: bool
+    parse_check: str
     require_bridge: bool
-    pin: Resolution | None = None
-    parity: str = "prefer"
-    detect: bool = True
-    parse_check: bool = True
-    require_tools: bool = False
+    require_tools: bool
 
     @classmethod
     def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
@@ -117,7 +123,8 @@ class Request:
             TypeError: An option that doesn't exist.
             OptionError: A value that an option doesn't take.
             NoBackendError: Neither a model nor a tokenizer.
-            PinMismatchError: An option that contradicts the pin.
+            PinMismatchError: An option that contradicts the pin, or a pin that can't be read.
+            TokenizerError: The tokenizer is a name.
         """
         for name in given:
             if name not in Options.__annotations__:
@@ -127,68 +134,70 @@ class Request:
                 f"tokenizer={tokenizer!r} is a {type(tokenizer).__name__}, not a tokenizer: it has no encode",
                 fix="pass the object, as AutoTokenizer.from_pretrained returns it, or leave it out to have it loaded by model=",
             )
-        pin = given.get("pin")
-        if isinstance(pin, (str, os.PathLike)):
-            pin = _read(pin)
-        elif pin is not None and not isinstance(pin, Resolution):
-            pin = Resolution.from_dict(pin)
-        asked = {spelling: given[spelling] for spelling in SPELLINGS if given.get(spelling) is not None}  # type: ignore[literal-required]
-        if len(asked) > 1:
-            raise OptionError(f"{' and '.join(asked)} name a renderer twice", fix="pass one of them", option=next(iter(asked)))
-        spelling, renderer = next(iter(asked.items()), ("renderer", None))
+        named = {spelling: given[spelling] for spelling in SPELLINGS if given.get(spelling) is not None}  # type: ignore[literal-required]
+        if len(named) > 1:
+            raise OptionError(f"{' and '.join(named)} name a renderer twice", fix="pass one of them", option=next(iter(named)))
+        spelling, renderer = next(iter(named.items()), ("renderer", None))
         options = {name: given.get(name, default) for name, default in DEFAULTS.items()}
         options["date"] = _day(options["date"])
-        how = {name: given.get(name, default) for name, default in HOW.items()}
+        checks: dict[str, Any] = {name: given.get(name, default) for name, default in CHECKS.items()}
         for name, choices in CHOICES.items():
-            value = {**options, **how}[name]
+            value = {**options, **checks}[name]
             if value not in choices:
                 text = ", ".join(map(repr, choices))
                 raise OptionError(f"{name} must be one of {text}, not {value!r}", option=name)
-        backend = given.get("backend") or (None if pin else os.environ.get("RLLM_RENDERER_BACKEND")) or None
+        pin, backend = _pin(given.get("pin")), given.get("backend") or None
         if pin is not None:
-            pinned = _pinned(pin, model, backend, renderer, given, options)
-            pinned = replace(pinned, parity=str(how["parity"]), detect=False, parse_check=how["parse_check"] == "on")
-            return replace(pinned, require_tools=bool(given.get("require_tools", False)))
+            checks["detect"] = False
+            _refuse_contradictions(pin, {"model": model, "backend": backend, "renderer": renderer}, options, given)
+            options = {**DEFAULTS, **pin.options, "image_processor": options["image_processor"]}
+            by_name = pin.match.upper() in (Match.NAMED.name, Match.PARITY.name)
+            return cls(pin.model, pin.backend, pin.renderer if by_name else None, "renderer", options, pin, **checks)
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
-        required = bool(given.get("require_bridge", False))
-        request = cls(model, backend, renderer, spelling, options, required, None, str(how["parity"]), bool(how["detect"]))
-        tools = bool(given.get("require_tools", False))
-        return replace(request, parse_check=how["parse_check"] == "on", require_tools=tools)
+        backend = backend or os.environ.get("RLLM_RENDERER_BACKEND") or None
+        return cls(model, backend, renderer, spelling, options, None, **checks)
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""
-        wanted = {name: value for name, value in self.options.items() if name not in ("marker_text", "dropped")}
-        wanted["date"] = wanted["date"] or datetime.date.today().isoformat()
-        wanted["chat_template_kwargs"] = dict(wanted["chat_template_kwargs"] or {})
-        return Query(self.model, tokenizer, self.renderer, backend=self.backend, **wanted)
+        options = {name: value for name, value in self.options.items() if name not in ("marker_text", "dropped")}
+        options["date"] = options["date"] or datetime.date.today().isoformat()
+        options["chat_template_kwargs"] = dict(options["chat_template_kwargs"] or {})
+        return Query(self.model, tokenizer, self.renderer, backend=self.backend, **options)
 
-    def addresses(self, registered: Registered) -> bool:
-        """Whether this backend is among those asked."""
-        if self.backend is not None and registered.backend.name != self.backend:
-            return False
-        return self.spelling == "renderer" or self.spelling in registered.backend.spellings
+    def addressed(self, backends: Iterable[Registered]) -> list[Registered]:
+        """The backends that are asked."""
+        return [
+            registered
+            for registered in backends
+            if self.backend in (None, registered.backend.name)
+            and (self.spelling == "renderer" or self.spelling in registered.backend.spellings)
+        ]
 
 
-def _read(file: str | os.PathLike[str]) -> Resolution:
-    """The pin in a file.
+def _pin(given: Any) -> Resolution | None:
+    """The pin as it was passed: a record, its ``to_dict``, or the file that has it.
 
     Raises:
         PinMismatchError: It can't be read, or holds none.
     """
+    if given is None or isinstance(given, Resolution):
+        return given
+    if not isinstance(given, (str, os.PathLike)):
+        return Resolution.from_dict(given)
+    file = os.fspath(given)
     try:
         with open(file, encoding="utf-8") as stream:
-            data = json.load(stream)
+            record = json.load(stream)
     except (OSError, ValueError) as error:
-        what = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise PinMismatchError(
-            f"the pin {os.fspath(file)!r} can't be read: {what}", fix="write it: rllm-renderer pin MODEL > FILE"
-        ) from error
-    if not isinstance(data, dict):
-        raise PinMismatchError(f"the pin {os.fspath(file)!r} holds {type(data).__name__} instead of a resolution")
-    return Resolution.from_dict(data)
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        fix = "write it: rllm-renderer pin MODEL > FILE"
+        raise PinMismatchError(f"the pin {file!r} can't be read: {why}", fix=fix) from error
+    if not isinstance(record, dict):
+        raise PinMismatchError(f"the pin {file!r} holds {type(record).__name__} instead of a resolution")
+    return Resolution.from_dict(record)
 
 
 def _day(value: Any) -> str | None:
@@ -205,53 +214,28 @@ def _day(value: Any) -> str | None:
         raise OptionError(f"date must be a day as 'YYYY-MM-DD', not {value!r}", option="date") from None
 
 
-def refused_option(backend: Backend, query: Query, coverage: Coverage) -> tuple[str, Any] | None:
-    """The first option that was set and that the backend can't honour, with its value; ``None`` where there is none."""
-    for option in ("thinking", "chat_template_kwargs", "image_processor"):
-        value = getattr(query, option)
-        if value in (None, False, {}) and not (option == "thinking" and value is False):
-            continue
-        if option not in backend.options:
-            return option, value
-    return None
-
-
 def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that differ from their defaults, as JSON values: what a ``Resolution`` keeps."""
-    out = {name: value for name, value in options.items() if value != DEFAULTS[name] and value != {}}
-    if out.get("image_processor") is not None:
-        out["image_processor"] = type(out["image_processor"]).__name__
-    return out
+    record = {name: value for name, value in options.items() if value != DEFAULTS[name] and value != {}}
+    if record.get("image_processor") is not None:
+        record["image_processor"] = type(record["image_processor"]).__name__
+    return record
 
 
-def _pinned(
-    pin: Resolution, model: str | None, backend: str | None, renderer: str | None, given: Options, options: dict[str, Any]
-) -> Request:
-    """The pin as a request; what else was passed must say the same."""
-    mine = recorded({name: value for name, value in options.items() if name in given})
-    contradictions = [
-        f"{name}: {theirs!r} pinned, {value!r} passed"
-        for name, value, theirs in (
-            ("model", model, pin.model),
-            ("backend", backend, pin.backend),
-            ("renderer", renderer, pin.renderer),
-        )
-        if value is not None and value != theirs
-    ] + [
-        f"{name}: {pin.options.get(name)!r} pinned, {value!r} passed"
-        for name, value in mine.items()
-        if pin.options.get(name) != value
+def _refuse_contradictions(pin: Resolution, names: Mapping[str, str | None], options: dict[str, Any], given: Options) -> None:
+    """Check that what was passed beside a pin says the same as the pin.
+
+    Raises:
+        PinMismatchError: It doesn't; ``differences`` has a line for each.
+    """
+    pinned: dict[str, Any] = {"model": pin.model, "backend": pin.backend, "renderer": pin.renderer, **pin.options}
+    passed = {name: value for name, value in names.items() if value is not None}
+    passed |= recorded({name: value for name, value in options.items() if name in given})
+    differences = [
+        f"{name}: {pinned.get(name)!r} pinned, {value!r} passed" for name, value in passed.items() if pinned.get(name) != value
     ]
     if pin.options.get("image_processor") and options["image_processor"] is None:
-        contradictions.append(f"image_processor: {pin.options['image_processor']} pinned, none passed")
-    if contradictions:
-        lines = "\n  ".join(contradictions)
-        raise PinMismatchError(
-            f"what was passed contradicts the pin\n  {lines}",
-            fix="leave it out, or write a new pin",
-            differences=tuple(contradictions),
-        )
-    restored = {**DEFAULTS, **pin.options, "image_processor": options["image_processor"]}
-    by_name = Match[pin.match.upper()] in (Match.NAMED, Match.PARITY)
-    required = bool(given.get("require_bridge", False))
-    return Request(pin.model, pin.backend, pin.renderer if by_name else None, "renderer", restored, required, pin)
+        differences.append(f"image_processor: {pin.options['image_processor']} pinned, none passed")
+    if differences:
+        text = "\n  ".join(["what was passed contradicts the pin", *differences])
+        raise PinMismatchError(text, fix="leave it out, or write a new pin", differences=tuple(differences))

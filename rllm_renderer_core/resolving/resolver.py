@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CreateError, OptionError, ParityError, PinMismatchError, RendererError
 from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
 from ..plugin import Judgement, Match
-from ..plugin.discovery import load_backends, warn_once
-from ..plugin.distributions import TEMPLATE_DISTRIBUTION, absent, install_command
-from ..plugin.loading import cause_of
+from ..plugin.discovery import Installed, cause_of, load_backends, warn_once
+from ..plugin.distributions import absent
 from ..plugin.metadata import installed_version
 from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
-from ..renderer.sources import SourceDigests
+from ..renderer.sources import source_digests
 from ..version import __version__
 from .explanation import Explanation, explanation
 from .refusals import refuse_missing_backend, refuse_unparsed_tools, usable
 from .request import Options, Request, recorded
-from .selection import Selection, select
+from .selection import Answered, Selection, detected, select
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+T = TypeVar("T")
 
 
 def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> ResolvedRenderer:
@@ -42,9 +44,17 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         PinMismatchError: The pinned resolution can't be reproduced here.
         TokenizerError: No tokenizer was passed and none can be loaded.
     """
-    request = Request.make(model, tokenizer, options)
-    selection = _detected(_selected(request, _loaded(request) if tokenizer is None else tokenizer))
-    renderer = _checked(_created(selection), selection)
+    request, installed = Request.make(model, tokenizer, options), load_backends()
+    if tokenizer is None:  # what fails by names alone fails before anything is loaded
+        usable(_selected(request, None, installed), early=True)
+        tokenizer = load_tokenizer(request.model)
+    selection = detected(_selected(request, tokenizer, installed))
+    renderer = _created(selection)
+    proven = _judged(renderer, selection)
+    if proven is not None:
+        renderer = _created(proven)
+    if request.require_tools:
+        refuse_unparsed_tools(renderer)
     _warn(renderer.resolution)
     return renderer
 
@@ -55,68 +65,56 @@ def select_backend(model: str | None = None, tokenizer: Any = None, **options: U
     Where no backend covers the name, or the renderer by that name differs from the tokenizer's chat template, ``resolve`` with
     a tokenizer may find more than this: see the options ``detect`` and ``parity``.
     """
-    resolution = _recorded(_selected(Request.make(model, tokenizer, options), tokenizer))
+    selection = _selected(Request.make(model, tokenizer, options), tokenizer, load_backends())
+    resolution = _recorded(selection, usable(selection))
     _warn(resolution)
     return resolution
 
 
 def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[Options]) -> Explanation:
     """Asks every backend, winner or not, and says what each answered; with a tokenizer, what its chat template decided too."""
-    request = Request.make(model, tokenizer, options)
-    winner: str | None = None
-    detected = None
+    request, installed = Request.make(model, tokenizer, options), load_backends()
+    winner: Answered | None = None
     try:
-        selection = _detected(_selected(request, tokenizer))
-        winner = usable(selection)[0].backend.name
+        selection = detected(_selected(request, tokenizer, installed))
+        winner = usable(selection)
         faults: list[str] = []
         if selection.by_name and tokenizer is not None:
             renderer = _created(selection)
-            judgement = _judgement(renderer, selection)
-            faults = judgement.faults() if judgement is not None else []
-            selection = _preferred(judgement, selection) or selection
-        registered, coverage = usable(selection)
-        winner = registered.backend.name
-        detected = coverage if coverage.match is Match.PARITY else None
-        reason = "; ".join([f"{winner} wins", *([selection.note] if selection.note and detected is None else []), *faults])
+            faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
+            if _comparable(selection):
+                by_name = selection
+                selection = _judge(renderer, by_name, lambda judgement: _better(judgement, by_name)) or by_name
+                winner = usable(selection)
+        note = "" if winner[1].match is Match.PARITY else selection.note
+        reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
     except RendererError as error:
         reason = str(error).splitlines()[0]
-    return explanation(request, tokenizer, load_backends(), winner, reason, detected)
+    return explanation(request, tokenizer, installed, winner, reason)
 
 
-def _loaded(request: Request) -> Any:
-    """The model's tokenizer; what fails by names alone fails before anything is loaded."""
-    usable(_selected(request, None), early=True)
-    return load_tokenizer(request.model)
-
-
-def _selected(request: Request, tokenizer: Any) -> Selection:
-    installed = load_backends()
-    refuse_missing_backend(request, installed)
+def _selected(request: Request, tokenizer: Any, installed: Installed) -> Selection:
+    if request.backend is not None:
+        refuse_missing_backend(request, installed)
     return select(request, tokenizer, installed)
 
 
-def _detected(selection: Selection) -> Selection:
-    """The selection with what the tokenizer's chat template tells, where no backend covers the name."""
-    if not selection.detectable:
-        return selection
-    found = selection.installed.first_result("rllm_renderer_detect", query=selection.query, backends=selection.addressed)
-    return selection if found is None else selection.detected(found)
-
-
-def _recorded(selection: Selection) -> Resolution:
+def _recorded(selection: Selection, winner: Answered) -> Resolution:
     """The record of what was chosen; equal to the pin, where there is one."""
-    registered, coverage = usable(selection)
-    backend, request, installed = registered.backend, selection.request, selection.installed
-    hints = [f"{each.backend.name}: {answer.reason}; {answer.fix}" for each, answer in selection.unavailable]
+    (registered, coverage), request, installed = winner, selection.request, selection.installed
+    backend = registered.backend
+    hints = [f"{other.backend.name}: {answer.reason}; {answer.fix}" for other, answer in selection.unavailable]
     if coverage.match is Match.PARITY and coverage.has_bridge:
         hints = []  # proven, with a bridge: nothing would serve it better
     if coverage.match is Match.FALLBACK and selection.note:
         hints.append(selection.note)
     if coverage.match is Match.FALLBACK and request.backend is None:
-        hints += [str(p.error) for p in installed.found if p.error is not None and p.state != "disabled"]
+        hints += [str(plugin.error) for plugin in installed.plugins if plugin.error is not None and plugin.state != "disabled"]
         if installed.missing():
             missing = (f"{name} ({absent(dist)[1]})" for name, dist in installed.missing())
             hints.append(f"not installed: {', '.join(missing)}")
+    packages = {registered.distribution: type(backend).__module__.partition(".")[0]}
+    packages |= {name: backend.sources.get(name) or name.replace("-", "_") for name in backend.upstream}
     resolution = Resolution(
         model=selection.query.model,
         backend=backend.name,
@@ -127,7 +125,7 @@ def _recorded(selection: Selection) -> Resolution:
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream={name: installed_version(name) or "not installed" for name in backend.upstream},
-        sources=SourceDigests(backend.upstream, backend.sources),
+        sources=source_digests(tuple(packages.items())),
         reason=coverage.reason,
         hints=tuple(hints),
     )
@@ -161,43 +159,27 @@ def _created(selection: Selection) -> ResolvedRenderer:
         CreateError: It can't be built.
         RendererError: As the backend's ``create``.
     """
-    registered, coverage = usable(selection)
-    resolution = _recorded(selection)
-    pin, marker_text = selection.request.pin, selection.request.options["marker_text"]
+    request, winner = selection.request, usable(selection)
+    resolution = _recorded(selection, winner)
+    settings = {"marker_text": request.options["marker_text"], "parse_check": request.parse_check == "on"}
     try:
-        renderer = ResolvedRenderer(
-            registered.backend,
-            selection.query,
-            coverage,
-            resolution,
-            marker_text=marker_text,
-            parse_check=selection.request.parse_check,
-        )
+        renderer = ResolvedRenderer(winner[0].backend, selection.query, winner[1], resolution, **settings)
     except OptionError:
         raise
     except (Exception, SystemExit) as error:
         lacks = lacking(selection.query.tokenizer, error, f"{resolution.backend}:{resolution.renderer}")
-        if lacks is not None:
-            raise lacks from error
-        raised = _create_error(selection, error)
+        raised = lacks or _create_error(selection, winner, error)
         if raised is error:
             raise
         raise raised from error
-    if pin is not None and pin.written:
-        renderer.resolution = _as_pinned(renderer.proof(), pin)
+    if request.pin is not None and request.pin.written:
+        renderer.resolution = _as_pinned(renderer.proof(), request.pin)
     return renderer
 
 
-def _judgement(renderer: ResolvedRenderer, selection: Selection) -> Judgement | None:
-    """What the tokenizer's chat template says of a renderer; ``None`` where no plugin is installed that can tell."""
-    given = {"renderer": renderer, "query": selection.query, "backends": selection.addressed}
-    found: Judgement | None = selection.installed.first_result("rllm_renderer_judge", **given)
-    return found
-
-
-def _create_error(selection: Selection, error: BaseException) -> RendererError:
+def _create_error(selection: Selection, winner: Answered, error: BaseException) -> RendererError:
     """What the winner's ``create`` raised, with what would have come next: nothing is taken in its place silently."""
-    registered, coverage = usable(selection)
+    registered, coverage = winner
     try:
         following = selection.following()
     except RendererError:  # ambiguous, or broken too
@@ -215,43 +197,52 @@ def _create_error(selection: Selection, error: BaseException) -> RendererError:
     )
 
 
-def _say_unchecked(renderer: ResolvedRenderer, mode: str) -> None:
-    """Say that a renderer wasn't compared with its tokenizer's chat template, as nothing that could is installed."""
-    text = f"{renderer.resolution.model}: {renderer.backend}:{renderer.name} wasn't compared with the tokenizer's chat template"
-    fix = f"{install_command(TEMPLATE_DISTRIBUTION)}; or parity='off'"
-    if mode == "error":
-        raise ParityError(text, fix=fix)
-    warn_once(f"{text}\n  fix: {fix}")
+def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judgement], T | None]) -> T | None:
+    """What is made of a judgement by the tokenizer's chat template; ``None`` where no plugin gives one."""
+    given = {"renderer": renderer, "query": selection.query, "backends": selection.addressed}
+    return selection.installed.first_answer("rllm_renderer_judge", use, **given)
+
+
+def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | None:
+    """The selection of a renderer that the tokenizer's chat template proves, where it disproves one that won by name.
+
+    Where there is none, what differs is said; and so it is where nothing installed can compare.
+
+    Raises:
+        ParityError: ``parity="error"``, and the renderer differs or can't be compared.
+    """
+    mode = selection.request.parity
+
+    def judged(judgement: Judgement) -> tuple[Selection | None]:
+        better = _better(judgement, selection)
+        if better is None:
+            judgement.enforce(mode)
+        return (better,)
+
+    if mode == "off" or not _comparable(selection):
+        return None
+    answer = _judge(renderer, selection, judged)
+    if answer is None:
+        text = f"{renderer!r} can't be compared with the tokenizer's chat template: no plugin here does that"
+        fix = "; or ".join(filter(None, (selection.installed.template_fix(), "parity='off'")))
+        if mode == "error":
+            raise ParityError(text, fix=fix)
+        warn_once(f"{text}\n  fix: {fix}", key=("parity isn't checked",))  # once, as it is the same for every model
+    return answer and answer[0]
+
+
+def _better(judgement: Judgement, selection: Selection) -> Selection | None:
+    request = selection.request
+    if request.parity != "prefer" or not selection.by_name:
+        return None
+    better = judgement.better(need_bridge=request.require_bridge)
+    return None if better is None else selection.replaced(better)
 
 
 def _comparable(selection: Selection) -> bool:
-    """Whether the winner is to be compared with the tokenizer's chat template, where that isn't how it was found."""
-    _, coverage = usable(selection)
-    by_template = coverage.by_template or coverage.match is Match.PARITY
+    """Whether the tokenizer has a chat template to compare the winner with, by which it wasn't found."""
     tokenizer = selection.query.tokenizer
-    wanted = selection.request.parity != "off" and not by_template and tokenizer is not None
-    return wanted and chat_template(tokenizer) is not None
-
-
-def _preferred(judgement: Judgement | None, selection: Selection) -> Selection | None:
-    """The selection of a renderer that the chat template proves, where it disproves one that won by name."""
-    request = selection.request
-    if judgement is None or request.parity != "prefer" or not selection.by_name or not _comparable(selection):
-        return None
-    found = judgement.better(need_bridge=request.require_bridge)
-    return None if found is None else selection.detected(found)
-
-
-def _checked(renderer: ResolvedRenderer, selection: Selection) -> ResolvedRenderer:
-    """The renderer after its comparison with the tokenizer's chat template: itself, or the one that the template proves."""
-    judgement = _judgement(renderer, selection) if _comparable(selection) else None
-    proven = _preferred(judgement, selection)
-    if proven is not None:
-        renderer = _created(proven)
-    elif judgement is not None:
-        judgement.enforce(selection.request.parity)
-    elif _comparable(selection):
-        _say_unchecked(renderer, selection.request.parity)
-    if selection.request.require_tools:
-        refuse_unparsed_tools(renderer)
-    return renderer
+    if selection.winner is None or tokenizer is None:
+        return False
+    coverage = selection.winner[1]
+    return not coverage.by_template and coverage.match is not Match.PARITY and chat_template(tokenizer) is not None

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ..normal_form.messages import normalize_messages, normalize_tools
+from ..normal_form.messages import normalize_messages
+from ..normal_form.tools import normalize_tools
 from ..renderer.resolved import ResolvedRenderer
 from ..types import RenderedTokens
 from .checks import bridge, completions, ids_of_bridge

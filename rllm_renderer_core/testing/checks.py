@@ -11,8 +11,9 @@ import pytest
 
 from ..errors import BridgeDeclined, ContractError, RendererError
 from ..normal_form.ids import common_prefix
-from ..normal_form.messages import normalize_messages, normalize_tools
+from ..normal_form.messages import normalize_messages
 from ..normal_form.tokenizer import added_tokens, control_ids
+from ..normal_form.tools import normalize_tools
 from ..renderer.resolved import ResolvedRenderer
 from ..types import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
 from .turns import OPENING, REASONING, TEXT, Turn, declared_tools, user

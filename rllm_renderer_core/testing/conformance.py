@@ -22,7 +22,8 @@ import pickle
 
 import pytest
 
-from ..normal_form.messages import normalize_messages, normalize_tools
+from ..normal_form.messages import normalize_messages
+from ..normal_form.tools import normalize_tools
 from ..renderer.resolved import ResolvedRenderer
 from .bridging import BridgingChecks
 from .capabilities import by_name

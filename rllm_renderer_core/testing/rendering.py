@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ..errors import RendererError
-from ..normal_form.messages import normalize_messages, normalize_tools
+from ..normal_form.messages import normalize_messages
+from ..normal_form.tools import normalize_tools
 from ..renderer.resolved import ResolvedRenderer
 from ..types import ToolCall, ToolSpec
 from . import turns as script

@@ -53,8 +53,9 @@ def test_a_sound_environment(doctor, install, toy_source):
     )
     data, problems = doctor()
     assert problems == []
-    assert data["upstream"] == {"toy": {"wrapped": "2.5"}}
-    assert data["plugins"][0]["state"] == "loaded" and data["plugins"][0]["version"] == "1.2"
+    assert data["upstream"] == {"chat-template": {}, "toy": {"wrapped": "2.5"}}
+    (toy,) = (plugin for plugin in data["plugins"] if plugin["name"] == "toy")
+    assert toy["state"] == "loaded" and toy["version"] == "1.2"
     assert data["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
@@ -62,7 +63,7 @@ def test_which_backends_can_have_literal_text(run, install, toy_source):
     own = toy_source().replace("    name = ", '    own_vocabulary = frozenset({"deaf"})\n    name = ', 1)
     assert "own_vocabulary" in own
     install("rllm-renderer-toy", source=own)
-    assert "marker_text='literal': toy (not deaf), chat-template; proven when" in " ".join(run("doctor").stdout.split())
+    assert "marker_text='literal': chat-template, toy (not deaf); proven when" in " ".join(run("doctor").stdout.split())
 
 
 def test_broken_incompatible_and_disabled(doctor, install, monkeypatch):
@@ -158,7 +159,7 @@ def test_a_python_that_doesnt_fit(doctor, install, toy_source):
 
 
 def test_an_upstream_that_is_installed_but_broken(doctor, run, install, toy_source):
-    """CASES 39: what the plugin wraps lacks a module, which only importing it shows."""
+    """What the plugin wraps lacks a module, which only importing it shows."""
     install("wrapped", modules={"wrapped_package": "import absent_part", "wrapped_package.sub": ""}, entry_points={})
     install("rllm-renderer-toy", source=toy_source("wrapped"))
     _, problems = doctor()

@@ -24,7 +24,7 @@ def test_frames_and_proofs_of_a_checkpoint(folder, run):
     out = run("learn", where, "--json")
     assert out.exit_code == 0, out.output
     data = json.loads(out.stdout)
-    assert data["parses_tool_calls"] and data["proofs"] and "<tool_call>" in data["frames"]["before calls"]
+    assert data["parses_tool_calls"] and data["proofs"] and "<tool_call>" in data["delimiters"]["before calls"]
     assert data["stops"] == ["<|im_end|>"]
     text = run("learn", where)
     assert text.exit_code == 0 and "<tool_call>" in text.stdout and data["summary"][:20] in text.stdout

@@ -2,6 +2,8 @@
 
 import json
 
+from rllm_renderer_core.plugin.distributions import install_command
+
 WITHOUT = """
 import sys
 sys.modules[{name!r}] = None
@@ -15,8 +17,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(python):
         done = python(WITHOUT.format(name=name))
         assert done.returncode == 2
         assert done.stdout == ""
-        how = "pip install 'rllm-renderer-core[cli] @ git+https://github.com/rllm-org/rllm-renderer'"
-        assert done.stderr == f"rllm-renderer: the command line needs {name}: {how}\n"
+        assert done.stderr == f"rllm-renderer: the command line needs {name}: {install_command('rllm-renderer-cli')}\n"
 
 
 def test_help_lists_every_command_with_a_whole_line(run):
@@ -45,7 +46,13 @@ def test_calling_one_command_imports_no_other(python):
         "print(*[m for m in sys.modules if m.startswith('rllm_renderer_cli.')])"
     )
     assert done.returncode == 0, done.stderr
-    assert {name.rpartition(".")[2] for name in done.stdout.split()} == {"app", "plugins", "output"}
+    assert {name.partition(".")[2] for name in done.stdout.split()} == {
+        "app",
+        "commands",
+        "commands.plugins",
+        "output",
+        "wording",
+    }
 
 
 def test_a_wrong_call_is_one_line_and_status_2(run):

@@ -27,7 +27,7 @@ def test_states_by_metadata_alone(run, four):
         "bad": "found",
         "off": "disabled",
         "old": "incompatible",
-        "chat-template": "loaded",
+        "chat-template": "found",
     }
     assert found["good"]["backends"] == [] and found["good"]["distribution"] == "rllm-renderer-good"
 
@@ -44,10 +44,10 @@ def test_the_table_has_one_line_a_plugin(run, four):
     lines = run("plugins", "--check").stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [
         ["bad", "broken"],
+        ["chat-template", "loaded"],
         ["good", "loaded"],
         ["off", "disabled"],
         ["old", "incompatible"],
-        ["chat-template", "loaded"],
     ]
     assert "module_that_is_gone" in lines[1] and "fix: " in lines[1]
 
@@ -61,7 +61,7 @@ def test_what_could_be_installed_is_listed_with_its_fix(run, no_plugins, monkeyp
 
 
 def test_no_plugin_is_imported_without_check(python, tmp_path):
-    """CASES 37: in a process of its own, with all of this project's plugins and one that would end the process."""
+    """In a process of its own, with all of this project's plugins and one that would end the process."""
     from rllm_renderer_core.testing import fake_distribution
 
     with fake_distribution(
@@ -75,7 +75,8 @@ def test_no_plugin_is_imported_without_check(python, tmp_path):
             "assert result.exit_code == 0, result\n"
             "assert 'noisy' in {each['name'] for each in json.loads(result.stdout)}\n"
             "heavy = ('noisy_plugin', 'torch', 'transformers', 'renderers', 'tinker_cookbook')\n"
-            "plugins = [m for m in sys.modules if m.startswith('rllm_renderer_') and not m.startswith('rllm_renderer_core')]\n"
+            "own = ('rllm_renderer_core', 'rllm_renderer_cli')\n"
+            "plugins = [m for m in sys.modules if m.startswith('rllm_renderer_') and not m.startswith(own)]\n"
             "print(*plugins, *[m for m in heavy if m in sys.modules])",
             tmp_path,
         )

@@ -75,10 +75,10 @@ def test_square_brackets_are_text_not_markup(run, toy):
         ('{"messages": [{"role": "user"}], "tools": [{}]}', "tool 0 has no function name"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(run, toy, text, why):
+def test_bad_input_is_said_and_status_2(run, toy, text, why):
     result = run("render", "--tokenizer", "toy", input=text)
     assert result.exit_code == 2 and result.stdout == ""
-    assert result.stderr.startswith("rllm-renderer: ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("rllm-renderer: ") and "Traceback" not in result.stderr
     assert why in result.stderr
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_isnt_there_a_folder_and_bytes(run, toy, tmp_path):
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe[")
     for file, why in (("none.json", "No such file"), (".", "is a folder"), ("bytes.json", "isn't UTF-8")):
         result = run("render", str(tmp_path / file), "--tokenizer", "toy")
-        assert result.exit_code == 2 and why in result.stderr and result.stderr.count("\n") == 1
+        assert result.exit_code == 2 and why in result.stderr and "Traceback" not in result.stderr
 
 
 def test_neither_model_nor_tokenizer(run, talk):
@@ -99,16 +99,16 @@ def test_a_model_without_a_tokenizer_here(run, talk, tmp_path):
     result = run("render", talk, "--model", str(tmp_path / "no-such-model"))
     assert result.exit_code == 2 and result.stdout == ""
     assert "no-such-model" in result.stderr and "fix: " in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
 
 
-def test_errors_of_resolving_are_one_line(run, talk):
+def test_errors_of_resolving_have_their_fix(run, talk):
     result = run("render", talk, "--tokenizer", "toy", "--backend", "nonsense")
     assert result.exit_code == 2 and result.stderr == (
-        "rllm-renderer: backend 'nonsense' isn't installed; fix: installed are chat-template, toy\n"
+        "rllm-renderer: backend 'nonsense' isn't installed\n  fix: installed are chat-template, toy\n"
     )
     result = run("render", talk, "--tokenizer", "toy", "--model", "nobody/knows")
-    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert result.exit_code == 2 and "Traceback" not in result.stderr
     assert "rllm-renderer explain nobody/knows" in result.stderr
     result = run("render", talk, "--tokenizer", "toy", "--thinking")
     assert result.exit_code == 2 and "'toy' can't honour thinking" in result.stderr
@@ -130,7 +130,7 @@ def test_a_pin_from_a_file(run, talk, tmp_path):
     for text in ("[]", "null", "{}", json.dumps({**resolution, "plugin": "rllm-renderer-toy 9.9"})):
         pin.write_text(text)
         result = run("render", talk, "--tokenizer", "toy", "--pin", str(pin), "--ids")
-        assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
+        assert result.exit_code == 2 and result.stdout == "" and "Traceback" not in result.stderr
 
 
 def test_a_page_of_html_is_written(run, talk, tmp_path):

@@ -101,6 +101,6 @@ def test_suite_skips_what_is_not_declared_and_says_so(report):
     assert "TestDeclaresLittle has no reference" in reasons
 
 
-def test_suite_passes_a_renderer_that_refuses_declarations_and_says_so_case_101(report):
+def test_suite_passes_a_renderer_that_refuses_declarations_and_says_so(report):
     mine = {check: kinds for (name, check), kinds in report.items() if name == "RefusesDeclarations"}
     assert mine and not [kinds for kinds in mine.values() if kinds["failure"] or kinds["error"]]

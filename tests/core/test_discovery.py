@@ -43,8 +43,8 @@ def backends():
 # Finding
 
 
-def test_builtin_backend_is_there_without_plugins():
-    assert backends() == (["chat-template"], [])
+def test_without_plugins_there_is_no_backend():
+    assert backends() == ([], [])
     assert plugins() == []
 
 
@@ -62,14 +62,14 @@ def test_checking_loads_it_and_names_its_backends(install):
 
 
 def test_an_install_counts_at_the_next_call(install):
-    assert backends()[0] == ["chat-template"]
+    assert backends()[0] == []
     install("rllm-renderer-a", source=plugin("a"))
-    assert backends()[0] == ["a", "chat-template"]
+    assert backends()[0] == ["a"]
 
 
 def test_backends_keep_the_order_of_their_hook(install):
     install("rllm-renderer-a", source=plugin("z", "m", "b"))
-    assert backends()[0] == ["z", "m", "b", "chat-template"]
+    assert backends()[0] == ["z", "m", "b"]
 
 
 def test_a_group_of_another_name_is_no_plugin(install):
@@ -77,17 +77,17 @@ def test_a_group_of_another_name_is_no_plugin(install):
     assert plugins() == []
 
 
-# Row 37: an entry-point module that imports something heavy
+# An entry-point module that imports something heavy
 
 
-def test_listing_plugins_imports_none_row_37(install):
+def test_listing_plugins_imports_none(install):
     install("rllm-renderer-a", source="import torch_that_is_not_there\nraise AssertionError")
     before = set(sys.modules)
     assert states() == {"a": "found"}
     assert not [name for name in set(sys.modules) - before if name.startswith("plugin_")]
 
 
-# Row 30: broken plugins
+# Broken plugins
 
 BROKEN = {
     "import error": ("import not_there_at_all", "module 'not_there_at_all' is missing"),
@@ -100,12 +100,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_plugin_is_recorded_and_the_others_go_on_row_30(install, name):
+def test_broken_plugin_is_recorded_and_the_others_go_on(install, name):
     source, cause = BROKEN[name]
     install("rllm-renderer-bad", "0.3", source)
     install("rllm-renderer-good", source=plugin("good"))
     names, warned = backends()
-    assert names == ["good", "chat-template"]
+    assert names == ["good"]
     (text,) = warned
     assert text.startswith("plugin 'bad' of rllm-renderer-bad 0.3: installed but broken: ") and cause in text
     assert "fix: " in text and "RLLM_RENDERER_DISABLED=bad" in text
@@ -113,22 +113,22 @@ def test_broken_plugin_is_recorded_and_the_others_go_on_row_30(install, name):
     assert cause in error_of("bad")
 
 
-def test_asking_for_a_broken_backend_raises_its_cause_row_30(install):
+def test_asking_for_a_broken_backend_raises_its_cause(install):
     install("rllm-renderer-bad", source="raise RuntimeError('half-way')")
     with pytest.warns(RendererWarning), pytest.raises(BackendUnavailableError, match="half-way") as caught:
         select_backend("toy/toy-1", backend="bad")
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
-def test_several_broken_plugins_harm_no_good_one_row_30(install):
+def test_several_broken_plugins_harm_no_good_one(install):
     for number, (source, _) in enumerate(BROKEN.values()):
         install(f"rllm-renderer-bad{number}", source=source)
     install("rllm-renderer-good", source=plugin("good"))
     names, warned = backends()
-    assert names == ["good", "chat-template"] and len(warned) == len(BROKEN)
+    assert names == ["good"] and len(warned) == len(BROKEN)
 
 
-def test_missing_module_of_upstream_is_broken_and_not_missing_row_39(install):
+def test_missing_module_of_upstream_is_broken_and_not_missing(install):
     install("rllm-renderer-a", source="import upstream_y.part", modules={"upstream_y": "", "upstream_y.other": ""})
     text = error_of("a")
     assert "installed but broken: module 'upstream_y.part' is missing" in text
@@ -138,7 +138,7 @@ def test_missing_module_of_upstream_is_broken_and_not_missing_row_39(install):
     assert "isn't installed" not in str(caught.value)
 
 
-def test_not_installed_is_another_word_row_39():
+def test_not_installed_is_another_word():
     with pytest.raises(BackendUnavailableError, match=r"backend 'nowhere' isn't installed"):
         select_backend("toy/toy-1", backend="nowhere")
 
@@ -153,11 +153,12 @@ def test_keyboard_interrupt_passes(install):
 
 def test_a_broken_plugin_is_warned_about_once(install):
     install("rllm-renderer-bad", source="raise RuntimeError('x')")
+    install("rllm-renderer-good", source=plugin("good"))
     assert len(backends()[1]) == 1
     assert backends()[1] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        select_backend("toy/toy-1", backend="chat-template")
+        select_backend("toy/toy-1", backend="good")
 
 
 def test_strict_raises_the_first_broken_plugin(install, monkeypatch):
@@ -173,7 +174,7 @@ def test_strict_raises_the_first_broken_plugin(install, monkeypatch):
 def test_strict_is_off_for_empty_and_zero(install, monkeypatch, value):
     install("rllm-renderer-bad", source="raise RuntimeError('x')")
     monkeypatch.setenv("RLLM_RENDERER_STRICT", value)
-    assert backends()[0] == ["chat-template"]
+    assert backends()[0] == []
 
 
 def test_listing_never_raises_even_strict(install, monkeypatch):
@@ -204,11 +205,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_hook_is_skipped_with_the_reason_row_35(install, name):
+def test_wrong_hook_is_skipped_with_the_reason(install, name):
     source, reason = WRONG[name]
     install("rllm-renderer-bad", source=source)
     install("rllm-renderer-good", source=plugin("good"))
-    assert backends()[0] == ["good", "chat-template"]
+    assert backends()[0] == ["good"]
     assert reason in error_of("bad")
 
 
@@ -219,7 +220,7 @@ def test_no_backends_is_fine(install):
 
 def test_a_generator_of_backends_is_fine(install):
     install("rllm-renderer-a", source=plugin("a").replace("return [B0()]", "yield B0()"))
-    assert backends()[0] == ["a", "chat-template"]
+    assert backends()[0] == ["a"]
 
 
 def test_an_entry_point_may_name_a_class(install):
@@ -235,17 +236,17 @@ def test_an_entry_point_may_name_a_class(install):
     assert states(check=True) == {"a": "loaded"}
 
 
-# Row 36: versions that don't fit
+# Versions that don't fit
 
 
-def test_plugin_for_a_core_api_that_is_gone_is_skipped_row_36(install):
+def test_plugin_for_a_core_api_that_is_gone_is_skipped(install):
     install("rllm-renderer-a", source="rllm_renderer_api = 7\n" + plugin("a"))
     assert "needs core API 7, this is 1" in error_of("a")
     assert states(check=True) == {"a": "incompatible"}
-    assert backends()[0] == ["chat-template"]
+    assert backends()[0] == []
 
 
-def test_plugin_that_names_this_core_api_loads_row_36(install):
+def test_plugin_that_names_this_core_api_loads(install):
     install("rllm-renderer-a", source="rllm_renderer_api = 1\n" + plugin("a"))
     assert states(check=True) == {"a": "loaded"}
 
@@ -269,10 +270,10 @@ def test_strict_raises_for_an_incompatible_plugin(install, monkeypatch):
         discovery.load_backends()
 
 
-# Rows 31 and 33: the same twice, and two of the same name
+# The same twice, and two of the same name
 
 
-def test_dist_info_beside_egg_info_is_one_plugin_row_31(install, tmp_path):
+def test_dist_info_beside_egg_info_is_one_plugin(install, tmp_path):
     site = tmp_path / "site"
     install("rllm-renderer-a", source=plugin("a"), path=site)
     egg = site / "rllm_renderer_a.egg-info"
@@ -280,23 +281,35 @@ def test_dist_info_beside_egg_info_is_one_plugin_row_31(install, tmp_path):
     (egg / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: rllm-renderer-a\nVersion: 1.0\n")
     (egg / "entry_points.txt").write_text((site / "rllm_renderer_a-1.0.dist-info" / "entry_points.txt").read_text())
     assert states(check=True) == {"a": "loaded"}
-    assert backends()[0] == ["a", "chat-template"]
+    assert backends()[0] == ["a"]
 
 
-def test_a_symlinked_path_is_one_plugin_row_31(install, tmp_path, monkeypatch):
+def test_a_symlinked_path_is_one_plugin(install, tmp_path, monkeypatch):
     install("rllm-renderer-a", source=plugin("a"), path=tmp_path / "site")
     (tmp_path / "link").symlink_to(tmp_path / "site")
     with monkeypatch.context() as patch:
         patch.syspath_prepend(str(tmp_path / "link"))
         assert states(check=True) == {"a": "loaded"}
-        assert backends()[0] == ["a", "chat-template"]
+        assert backends()[0] == ["a"]
 
 
-def test_an_entry_point_listed_twice_is_one_plugin_row_31(install):
+def test_an_entry_point_listed_twice_is_one_plugin(install):
     info = install("rllm-renderer-a", source=plugin("a"))
     text = (info / "entry_points.txt").read_text()
     (info / "entry_points.txt").write_text(text + text.splitlines()[1] + "\n")
     assert states(check=True) == {"a": "loaded"}
+
+
+def test_one_name_with_two_values_is_said_and_not_loaded(install):
+    info = install("rllm-renderer-a", source=plugin("a"), modules={"mod_b": "raise AssertionError"})
+    install("rllm-renderer-good", source=plugin("good"))
+    text = (info / "entry_points.txt").read_text()
+    value = text.splitlines()[1].partition(" = ")[2]
+    (info / "entry_points.txt").write_text(text + "a = mod_b\n")
+    names, warned = backends()
+    assert names == ["good"] and states(check=True) == {"a": "broken", "good": "loaded"}
+    assert f"its entry_points.txt has {value!r} and 'mod_b' under this one name" in error_of("a") and len(warned) == 1
+    assert value not in sys.modules and "mod_b" not in sys.modules
 
 
 def test_the_same_name_from_two_distributions_is_an_error_that_names_both(install):
@@ -312,7 +325,7 @@ def test_its_fix_works(install, monkeypatch):
     install("rllm-renderer-one", source=plugin("x"), plugin="twin")
     install("rllm-renderer-two", source=plugin("y"), plugin="twin")
     monkeypatch.setenv("RLLM_RENDERER_DISABLED", "rllm-renderer-two")
-    assert backends()[0] == ["x", "chat-template"]
+    assert backends()[0] == ["x"]
 
 
 def test_the_same_backend_from_two_plugins_is_an_error_that_names_both(install):
@@ -324,13 +337,7 @@ def test_the_same_backend_from_two_plugins_is_an_error_that_names_both(install):
     assert states(check=True) == {"one": "duplicate", "two": "duplicate"}
 
 
-def test_a_plugin_may_not_take_the_builtin_name(install):
-    install("rllm-renderer-a", source=plugin("chat-template"))
-    with pytest.raises(DuplicatePluginError, match="chat-template"):
-        select_backend("toy/toy-1")
-
-
-def test_order_of_installs_never_changes_what_is_found_row_33(install, monkeypatch):
+def test_order_of_installs_never_changes_what_is_found(install, monkeypatch):
     for name in ("b", "c", "a", "d"):
         install(f"rllm-renderer-{name}", source=plugin(name))
     expected = backends()
@@ -350,7 +357,7 @@ def test_disabled_plugin_is_never_imported(install, monkeypatch, value):
     install("rllm-renderer-a", source="raise AssertionError")
     monkeypatch.setenv("RLLM_RENDERER_DISABLED", value)
     assert states(check=True) == {"a": "disabled"}
-    assert backends() == (["chat-template"], [])
+    assert backends() == ([], [])
     assert "switched off by RLLM_RENDERER_DISABLED" in error_of("a")
 
 
@@ -366,7 +373,7 @@ def test_a_plugin_that_is_not_allowed_is_never_imported(install, monkeypatch, va
     install("rllm-renderer-a", source="raise AssertionError")
     monkeypatch.setenv("RLLM_RENDERER_PLUGINS", value)
     assert states(check=True) == {"a": "disabled"}
-    assert backends() == (["chat-template"], [])
+    assert backends() == ([], [])
     assert "not listed in RLLM_RENDERER_PLUGINS" in error_of("a")
 
 
@@ -395,7 +402,7 @@ def test_disabled_plugins_are_no_error_under_strict(install, monkeypatch):
     install("rllm-renderer-a", source=plugin("a"))
     monkeypatch.setenv("RLLM_RENDERER_DISABLED", "a")
     monkeypatch.setenv("RLLM_RENDERER_STRICT", "1")
-    assert backends()[0] == ["chat-template"]
+    assert backends()[0] == []
 
 
 # Metadata as found in the wild

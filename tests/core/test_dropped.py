@@ -11,7 +11,7 @@ from rllm_renderer_training import Rollout
 from toy import ToyRenderer, ToyTokenizer, decode
 
 from rllm_renderer_core import BridgeDeclined, MessageError, RendererWarning, UnsupportedToolsError, resolve
-from rllm_renderer_core.probing.shape import MOST_REPEATS
+from rllm_renderer_core.guards.nothing_dropped.dropped import MOST_REPEATS
 from rllm_renderer_core.testing import wrap
 
 USER = {"role": "user", "content": "How many?"}
@@ -50,7 +50,7 @@ def tokenizer(request):
     return request.param
 
 
-def test_a_dropped_message_is_an_error_that_names_it_case_93(tokenizer):
+def test_a_dropped_message_is_an_error_that_names_it(tokenizer):
     renderer = wrap(Forgetful("developer"), tokenizer)
     for method in (renderer.render, renderer.render_ids):
         with pytest.raises(MessageError, match=r"message 1 \(developer\): its text doesn't show") as caught:
@@ -59,7 +59,7 @@ def test_a_dropped_message_is_an_error_that_names_it_case_93(tokenizer):
     assert renderer.render_ids([SYSTEM, USER])
 
 
-def test_a_dropped_declaration_is_an_error_case_101(tokenizer):
+def test_a_dropped_declaration_is_an_error(tokenizer):
     renderer = wrap(Forgetful("tools"), tokenizer)
     with pytest.raises(UnsupportedToolsError, match="tool 0 doesn't show"):
         renderer.render_ids([USER], tools=shapes.TOOLS)
@@ -79,7 +79,7 @@ def test_warn_says_it_once_and_renders_without_it(no_plugins, install, tokenizer
     bare = Forgetful("developer")
     renderer = wrap(bare, tokenizer)
     renderer.resolution.options["dropped"] = "warn"
-    again = type(renderer)(*renderer._made_of[:4])
+    again = type(renderer)(*renderer._made_of[:3], renderer.resolution)
     with pytest.warns(RendererWarning, match=r"dropped='warn': message 0 \(developer\)"):
         ids = again.render_ids([DEVELOPER, USER])
     assert ids == bare.render_ids([USER])
@@ -187,15 +187,15 @@ def test_reasoning_that_a_format_drops_is_no_loss():
 CALL = {"role": "assistant", "content": "", "tool_calls": [shapes.call("look", "functions.look:0")]}
 ORPHAN = {"role": "tool", "tool_call_id": "c9", "name": "look", "content": "five"}
 REAL = [
-    ("case 93 developer", "Qwen/Qwen3-8B", [DEVELOPER, USER], None, r"message 0 \(developer\)"),
-    ("case 93 developer", "zai-org/GLM-5", [SYSTEM, DEVELOPER, USER], None, r"message 1 \(developer\)"),
-    ("case 93 developer", "deepseek-ai/DeepSeek-V3.1", [DEVELOPER, USER], None, r"message 0 \(developer\)"),
-    ("case 93 second system", "openai/gpt-oss-20b", [*TALK, SYSTEM, USER], None, r"message 4 \(system\)"),
-    ("case 93 second system", "MiniMaxAI/MiniMax-M2.7", [SYSTEM, SYSTEM, USER], None, r"message 1 \(system\)"),
-    ("case 93 orphan result", "google/gemma-4-E2B-it", [USER, ORPHAN], None, r"message 1 \(tool\)"),
-    ("case 101", "deepseek-ai/DeepSeek-V3", [USER], shapes.TOOLS, "tool 0"),
-    ("case 101", "deepseek-ai/DeepSeek-V3.1", [USER], shapes.TOOLS, "tool 0"),
-    ("case 101", "google/gemma-3-4b-it", [USER], shapes.TOOLS, "tool 0"),
+    ("developer", "Qwen/Qwen3-8B", [DEVELOPER, USER], None, r"message 0 \(developer\)"),
+    ("developer", "zai-org/GLM-5", [SYSTEM, DEVELOPER, USER], None, r"message 1 \(developer\)"),
+    ("developer", "deepseek-ai/DeepSeek-V3.1", [DEVELOPER, USER], None, r"message 0 \(developer\)"),
+    ("second system", "openai/gpt-oss-20b", [*TALK, SYSTEM, USER], None, r"message 4 \(system\)"),
+    ("second system", "MiniMaxAI/MiniMax-M2.7", [SYSTEM, SYSTEM, USER], None, r"message 1 \(system\)"),
+    ("orphan result", "google/gemma-4-E2B-it", [USER, ORPHAN], None, r"message 1 \(tool\)"),
+    ("declarations", "deepseek-ai/DeepSeek-V3", [USER], shapes.TOOLS, "tool 0"),
+    ("declarations", "deepseek-ai/DeepSeek-V3.1", [USER], shapes.TOOLS, "tool 0"),
+    ("declarations", "google/gemma-3-4b-it", [USER], shapes.TOOLS, "tool 0"),
 ]
 
 
@@ -217,7 +217,7 @@ def test_what_official_templates_drop_is_an_error(model, messages, tools, named)
     assert as_the_template.resolution.options["dropped"] == "warn"
 
 
-def test_case_101_prime_deepseek_v3():
+def test_prime_deepseek_v3():
     pytest.importorskip("renderers")
     reason = real_tokenizers.missing("deepseek-ai/DeepSeek-V3")
     if reason:

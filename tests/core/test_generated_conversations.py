@@ -1,23 +1,23 @@
 """Generated conversations on every backend: rendered with everything in it, or a typed error that names a message.
 
 Roles come in any order, developer and system messages anywhere, contents as text, parts, blank or absent, results without
-calls, names and ids of all kinds. ``RENDERER_WHOLE=1`` tries 10,000 a backend, else a sample.
+calls, names and ids of all kinds. A sample of two models a backend; thousands of all with ``--whole``.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections import Counter
 
 import pytest
 import real_tokenizers
 from generated_conversations import conversation
-from sampling import WHOLE
+from sampling import how_many
+from served import covers, resolved
 
-from rllm_renderer_core import MessageError, RendererError, RenderError, ToolError, resolve
+from rllm_renderer_core import MessageError, RendererError, RenderError, ToolError
 
-EACH = 10_000 if WHOLE else 60
+EACH = how_many(60, 2_000)
 
 MODELS = {
     "prime": (
@@ -37,7 +37,8 @@ MODELS = {
         "mistralai/Ministral-3-14B-Reasoning-2512",
     ),
 }  # fmt: skip
-NEEDS = {"prime": "renderers", "tinker": "tinker_cookbook", "tml": "tml_renderers"}
+HERE = {backend: [model for model in models if covers(model, backend)][: how_many(2, 99)] for backend, models in MODELS.items()}
+"""Two models a backend; all of them with ``--whole``."""
 
 
 def outcome(renderer, tokenizer, case):
@@ -55,22 +56,11 @@ def outcome(renderer, tokenizer, case):
     return f"!lost {lost}" if lost else "rendered"
 
 
-@pytest.mark.parametrize("backend", MODELS)
+@pytest.mark.parametrize("backend", [backend for backend, models in HERE.items() if models])
 def test_everything_shows_or_an_error_names_it(backend, record_property):
-    if backend in NEEDS and importlib.util.find_spec(NEEDS[backend]) is None:
-        pytest.skip(f"not proved for {backend}: {NEEDS[backend]} isn't installed")
     logging.getLogger("rllm_renderer").setLevel(logging.ERROR)
-    told, wrong, served = Counter(), {}, []
-    for model in MODELS[backend]:
-        if real_tokenizers.missing(model):
-            continue
-        tokenizer = real_tokenizers.load(model)
-        try:
-            served.append((resolve(model, tokenizer, backend=backend, parity="off"), tokenizer))
-        except RendererError:
-            continue
-    if not served:
-        pytest.skip(f"not proved for {backend}: it serves none of {', '.join(MODELS[backend])} here")
+    told, wrong = Counter(), {}
+    served = [(resolved(model, backend), real_tokenizers.load(model)) for model in HERE[backend]]
     for seed in range(EACH):
         renderer, tokenizer = served[seed % len(served)]
         found = outcome(renderer, tokenizer, conversation(seed))

@@ -72,7 +72,7 @@ def said(error):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_case_88_all_forms_are_lists_of_int(form):
+def test_all_forms_are_lists_of_int(form):
     out = as_ids(FORMS[form](C))
     assert out == C and type(out) is list and {type(each) for each in out} == {int}
     assert json.loads(json.dumps(out)) == C
@@ -148,7 +148,7 @@ def renderer():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_case_88_a_completion_and_its_prompt_may_have_any_form(renderer, form):
+def test_a_completion_and_its_prompt_may_have_any_form(renderer, form):
     make = FORMS[form]
     expected = renderer.parse_response(C, prompt_ids=P)
     assert expected.termination is Termination.STOP and expected.content == "four"

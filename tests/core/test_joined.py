@@ -9,7 +9,7 @@ import real_tokenizers
 from rllm_renderer_template.parity.probes import OPENING
 
 from rllm_renderer_core import BridgeDeclined, RenderedTokens, RendererError, resolve
-from rllm_renderer_core.guards.span_encoding.joined import LAST, Joined
+from rllm_renderer_core.guards.span_encoding.joined import LAST, SpanEncoding
 from rllm_renderer_core.normal_form.tokenizer import lock_of
 
 MODEL = "Qwen/Qwen3-4B-Instruct-2507"
@@ -39,7 +39,7 @@ def apart(messages, tools=None, add_generation_prompt=False):
 
 
 def joined(render=apart):
-    return Joined(render, tokenizer_of(), lock_of(tokenizer_of()))
+    return SpanEncoding(render, tokenizer_of(), lock_of(tokenizer_of()))
 
 
 @pytest.mark.parametrize("backend", ["prime", "tinker", "tml"])
@@ -118,7 +118,7 @@ def test_an_empty_block_of_reasoning_in_the_last_turn_is_one_text():
     ids = renderer.render_ids([*OPENING, {"role": "assistant", "content": "four"}])
     (break_,) = tokenizer.encode("\n\n", add_special_tokens=False)
     assert ids[ids.index(tokenizer.convert_tokens_to_ids("<think>")) + 1] == break_
-    assert LAST in renderer._joined._places
+    assert LAST in renderer._span_encoding._places
 
 
 def test_a_tokenizer_without_a_template_says_nothing_of_how_text_is_tokenized():
@@ -129,7 +129,7 @@ def test_a_tokenizer_without_a_template_says_nothing_of_how_text_is_tokenized():
         decode = encode
 
     messages = [{"role": "user", "content": "\n\nhi"}]
-    assert Joined(apart, Bare(), lock_of(Bare())).ids([1, 2], messages) == [1, 2]
+    assert SpanEncoding(apart, Bare(), lock_of(Bare())).ids([1, 2], messages) == [1, 2]
 
 
 def test_an_id_that_stands_for_several_is_sampled_where_they_all_are():
@@ -137,6 +137,6 @@ def test_an_id_that_stands_for_several_is_sampled_where_they_all_are():
     head, text = encode("<|im_start|>assistant\n"), [*encode("\n\n"), *encode("four"), *encode("<|im_end|>")]
     ids = [*head, *text]
     mask = [False] * len(head) + [True] * len(text)
-    out = joined().tokens(RenderedTokens(list(ids), [0] * len(ids), list(mask)), [BLANK])
+    out = joined().after_render(RenderedTokens(list(ids), [0] * len(ids), list(mask)), [BLANK])
     assert out.token_ids == encode("<|im_start|>assistant\n\n\nfour<|im_end|>")
     assert out.sampled_mask == [False] * len(head) + [True] * 2 and out.message_indices == [0] * len(out.token_ids)

@@ -1,11 +1,10 @@
 """Texts made of fragments of control tokens: whole, cut, repeated, nested, look-alikes; none of them becomes a control id.
 
-``RENDERER_WHOLE=1`` takes 20,000 texts a vocabulary, and 20,000 that go through renderers; else it is a fixed sample.
+A sample; thousands of texts a vocabulary and a renderer with ``--whole``.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import random
 import unicodedata
@@ -13,9 +12,10 @@ import warnings
 
 import pytest
 import real_tokenizers
-from sampling import WHOLE
+from sampling import WHOLE, how_many
+from served import covers, resolved
 
-from rllm_renderer_core import MessageError, RendererError, RendererWarning, resolve
+from rllm_renderer_core import MessageError, RendererWarning
 from rllm_renderer_core.guards.marker_text.markers import GUARD
 from rllm_renderer_core.guards.marker_text.plain import LiteralTokenizer
 
@@ -74,15 +74,13 @@ def text_of(chance, markers):
     return "".join(fragment() for _ in range(chance.randint(1, 8)))
 
 
-@pytest.mark.parametrize("model", MODELS if WHOLE else MODELS[:3])
+@pytest.mark.parametrize("model", real_tokenizers.here(*(MODELS if WHOLE else MODELS[:1])))
 def test_no_text_becomes_a_control_id(model):
-    if reason := real_tokenizers.missing(model):
-        pytest.skip(reason)
     tokenizer = real_tokenizers.load(model)
     literal = LiteralTokenizer(tokenizer)
     markers = sorted(literal.markers.texts)
     chance = random.Random(model)
-    for _ in range(20_000 if WHOLE else 150):
+    for _ in range(how_many(150, 5_000)):
         text = text_of(chance, markers)
         ids = literal.encode(literal.markers.guarded(text), add_special_tokens=False)
         assert not literal.control.intersection(ids), text
@@ -134,21 +132,9 @@ def conversation(place, text, chance):
     ], tools
 
 
-@functools.cache
-def renderer(model, backend, mode):
-    if reason := real_tokenizers.missing(model):
-        pytest.skip(reason)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RendererWarning)
-        try:
-            return resolve(model, real_tokenizers.load(model), backend=backend, marker_text=mode, parity="off", dropped="warn")
-        except RendererError as error:
-            pytest.skip(f"not proved for {backend}: {str(error).splitlines()[0]}")
-
-
-@pytest.mark.parametrize(("model", "backend"), RENDERERS if WHOLE else RENDERERS[:4])
+@pytest.mark.parametrize(("model", "backend"), [pair for pair in (RENDERERS if WHOLE else RENDERERS[:2]) if covers(*pair)])
 def test_no_text_in_a_conversation_becomes_a_control_id(model, backend):
-    literal, allowing = (renderer(model, backend, mode) for mode in ("literal", "allow"))
+    literal, allowing = (resolved(model, backend, marker_text=mode, dropped="warn") for mode in ("literal", "allow"))
     known = LiteralTokenizer(literal.tokenizer)
     markers = sorted(known.markers.texts)
     chance = random.Random(f"{model} {backend}")
@@ -163,7 +149,7 @@ def test_no_text_in_a_conversation_becomes_a_control_id(model, backend):
         ids = rendered(literal, *conversation(place, "harmless", random.Random(0)))
         plain[place] = sum(map(known.control.__contains__, ids))
     refused = 0
-    for at in range(count := 20_000 // len(RENDERERS) if WHOLE else 70):
+    for at in range(count := how_many(70, 2_000)):
         place = PLACES[at % len(PLACES)]
         text = f"x{text_of(chance, markers)}x" if place == "a name" else text_of(chance, markers)
         messages, tools = conversation(place, text, chance)

@@ -1,41 +1,30 @@
 """``marker_text="literal"`` in training examples: no text becomes a control id, neither in a prompt nor in what is trained.
 
-``RENDERER_WHOLE=1`` takes every model on every backend, else it is a sample.
+``--whole`` takes every model on every backend, else it is a sample.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-import warnings
 
 import pytest
-import real_tokenizers
 from rllm_renderer_training import supervised
-from sampling import WHOLE
+from served import pairs, resolved
 
-from rllm_renderer_core import RendererError, RendererWarning, resolve
+from rllm_renderer_core import RendererError
 from rllm_renderer_core.guards.marker_text.plain import LiteralTokenizer
 
-BACKENDS = ("prime", "tinker", "tml", "fireworks", "minimax-m3", "chat-template")
-SAMPLE = [("Qwen/Qwen3-8B", backend) for backend in ("prime", "tinker", "chat-template")]
-SAMPLE += [("MiniMaxAI/MiniMax-M3", "minimax-m3")]
-CASES = [(model, backend) for model in real_tokenizers.MODELS for backend in BACKENDS] if WHOLE else SAMPLE
+CASES = pairs([("Qwen/Qwen3-8B", "prime"), ("Qwen/Qwen3-8B", "chat-template"), ("MiniMaxAI/MiniMax-M3", "minimax-m3")])
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string", "description": "what"}}, "required": ["q"]}
 TOOLS = [{"type": "function", "function": {"name": "look", "description": "Look.", "parameters": SCHEMA}}]
 PLACES = ("user", "said", "reasoning", "argument", "result")
 
 
-@functools.cache
 def renderer(model, backend):
-    if reason := real_tokenizers.missing(model):
-        pytest.skip(reason)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RendererWarning)
-        try:
-            return resolve(model, real_tokenizers.load(model), backend=backend, marker_text="literal", parity="off")
-        except RendererError as error:
-            pytest.skip(f"not proved for {model} on {backend}: {str(error).splitlines()[0]}")
+    try:
+        return resolved(model, backend, marker_text="literal")
+    except RendererError as error:
+        pytest.skip(f"refused as documented: {str(error).splitlines()[0]}")
 
 
 def conversation(place, text, calls=True):

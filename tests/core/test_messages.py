@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from rllm_renderer_core import MessageError, ToolCall, ToolCallStatus, ToolError, ToolSpec, UnsupportedContentError
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 
 def one(**message):
@@ -27,7 +28,7 @@ def call_of(call):
 @pytest.mark.parametrize(
     "blank", [{}, {"content": None}, {"content": ""}, {"content": []}], ids=["absent", "None", "text", "parts"]
 )
-def test_blank_content_is_empty_text_row_27(blank):
+def test_blank_content_is_empty_text(blank):
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     out = one(role="assistant", tool_calls=[call], **blank)
     assert out == {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -36,7 +37,7 @@ def test_blank_content_is_empty_text_row_27(blank):
 # Row 28: parts
 
 
-def test_text_parts_are_joined_with_nothing_between_row_28():
+def test_text_parts_are_joined_with_nothing_between():
     parts = [{"type": "text", "text": "a "}, "b", {"type": "text", "text": "\nc"}]
     assert one(role="user", content=parts)["content"] == "a b\nc"
 
@@ -53,7 +54,7 @@ def test_media_keeps_its_parts_in_order():
 @pytest.mark.parametrize(
     "part", [{"type": "hologram"}, {"text": "no type"}, {"type": "text"}, {"type": "text", "text": 3}, 7, None]
 )
-def test_an_unknown_part_is_a_typed_error_with_the_index_row_28(part):
+def test_an_unknown_part_is_a_typed_error_with_the_index(part):
     with pytest.raises(UnsupportedContentError, match=r"message 1 \(user\)") as caught:
         normalize_messages([{"role": "system", "content": "s"}, {"role": "user", "content": ["a", part]}])
     assert caught.value.index == 1
@@ -116,15 +117,15 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_calls_of_every_form_are_one_rows_11_12(form):
+def test_calls_of_every_form_are_one(form):
     assert call_of(FORMS[form]) == NESTED
 
 
-def test_argument_text_stays_byte_for_byte_row_12():
+def test_argument_text_stays_byte_for_byte():
     assert call_of(NESTED)["function"]["arguments"] == TEXT
 
 
-def test_a_mapping_becomes_json_with_its_keys_in_order_row_12():
+def test_a_mapping_becomes_json_with_its_keys_in_order():
     call = {"name": "look", "arguments": {"b": 1, "a": [True, None], "é": "日本"}}
     assert call_of(call)["function"]["arguments"] == '{"b": 1, "a": [true, null], "é": "日本"}'
 
@@ -139,7 +140,7 @@ def test_a_call_without_id_has_none():
 
 
 @pytest.mark.parametrize("text", ['{"q": tea}', "{", "tea", '{"q": "a"} x', "[" * 100_000])
-def test_broken_argument_text_raises_with_the_index_row_11(text):
+def test_broken_argument_text_raises_with_the_index(text):
     messages = [
         {"role": "user", "content": "x"},
         {"role": "assistant", "tool_calls": [NESTED, {"name": "f", "arguments": text}]},
@@ -375,7 +376,7 @@ def test_a_broken_call_cannot_go_back_as_a_call():
     ],
     ids=["content", "part", "reasoning", "arguments"],
 )
-def test_case_89_half_a_surrogate_pair_is_a_message_error(message):
+def test_half_a_surrogate_pair_is_a_message_error(message):
     with pytest.raises(MessageError, match=r"message 1\b.* half a surrogate pair") as caught:
         normalize_messages([{"role": "user", "content": "é 😀"}, message])
     assert caught.value.index == 1 and "surrogatepass" in caught.value.fix

@@ -93,30 +93,30 @@ def test_a_text_has_the_value_that_its_schema_accepts(schema, text, value, fits)
     assert type(found[0]) is type(value)
 
 
-def test_case_15_a_boolean_or_null_as_python_prints_them():
+def test_a_boolean_or_null_as_python_prints_them():
     schema = Schema({"anyOf": [{"type": "boolean"}, {"type": "null"}]})
     assert [schema.typed(text) for text in ("False", "None", "no")] == [(False, True), (None, True), ("no", False)]
 
 
-def test_case_75_a_number_beyond_json_stays_text():
+def test_a_number_beyond_json_stays_text():
     schema = Schema({"properties": {"n": {"type": "number"}}})
     assert typed_arguments(schema, [("n", "1e400")]) == ({"n": "1e400"}, ToolCallStatus.INVALID_ARGUMENT)
     assert json_status('{"n": 1e400}') is ToolCallStatus.INVALID_ARGUMENT
 
 
-def test_case_77_an_integer_of_4400_digits_raises_nowhere():
+def test_an_integer_of_4400_digits_raises_nowhere():
     schema = Schema({"properties": {"n": {"type": "integer"}}})
     assert typed_arguments(schema, [("n", DIGITS)]) == ({"n": DIGITS}, ToolCallStatus.INVALID_ARGUMENT)
     assert json_status(f'{{"n": {DIGITS}}}') is ToolCallStatus.INVALID_ARGUMENT
 
 
-def test_case_78_declared_string_and_declared_number():
+def test_declared_string_and_declared_number():
     schema = Schema({"properties": {"zip": {"type": "string"}, "in": {"type": "number"}}})
     values, status = typed_arguments(schema, [("zip", "10001"), ("in", "soon")])
     assert (values, status) == ({"zip": "10001", "in": "soon"}, ToolCallStatus.INVALID_ARGUMENT)
 
 
-def test_case_80_a_parameter_that_comes_twice_is_not_ok():
+def test_a_parameter_that_comes_twice_is_not_ok():
     _, status = typed_arguments(Schema(None), [("q", "tea"), ("q", "coffee")])
     assert status is ToolCallStatus.MALFORMED_STRUCTURE
     assert json_status('{"q": "tea", "q": "coffee"}') is ToolCallStatus.MALFORMED_STRUCTURE

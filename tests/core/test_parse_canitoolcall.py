@@ -1,6 +1,6 @@
 """The public suite canitoolcall through ``resolve``: what fails is listed with its reason; no call is OK but an expected one.
 
-A few fixtures of three models by default; ``RENDERER_WHOLE=1`` takes all fixtures of all models.
+A few fixtures of three models by default; ``--whole`` takes all fixtures of all models.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import copy
 import pytest
 import real_tokenizers
 import shapes
-from parse_formats import DSML, FORMATS, GLM, TOOLS, glm, m2, renderer, served, v4, xml
+from parse_formats import DSML, FORMATS, GLM, TOOLS, glm, m2, served, v4, xml
 
 from rllm_renderer_core import Termination, resolve
 from rllm_renderer_core.errors import MessageError, RendererError
@@ -36,14 +36,14 @@ def test_a_good_call_is_ok_and_lossless(backend, model, call):
 
 
 @each_format
-def test_case_75_a_number_beyond_json(backend, model, call):
+def test_a_number_beyond_json(backend, model, call):
     (found,) = parse(backend, model, f"why</think>{call(('n', '1e400'))}").tool_calls
     assert found.status != "ok"
     assert "1e400" in found.raw
 
 
 @each_format
-def test_case_77_an_integer_of_4400_digits(backend, model, call):
+def test_an_integer_of_4400_digits(backend, model, call):
     out = parse(backend, model, f"why</think>{call(('i', '4' * 4400))}")
     assert out.reasoning_content == "why"
     assert told(out) == []
@@ -51,18 +51,18 @@ def test_case_77_an_integer_of_4400_digits(backend, model, call):
 
 
 @each_format
-def test_case_78_declared_string_and_number(backend, model, call):
+def test_declared_string_and_number(backend, model, call):
     assert told(parse(backend, model, f"why</think>{call(('path', '10001'))}")) == [("rm", {"path": "10001"})]
     assert told(parse(backend, model, f"why</think>{call(('n', 'soon'))}")) == []
 
 
 @each_format
-def test_case_80_one_parameter_twice(backend, model, call):
+def test_one_parameter_twice(backend, model, call):
     assert told(parse(backend, model, f"why</think>{call(('path', '/a'), ('path', '/b'))}")) == []
 
 
 @each_format
-def test_case_15_a_boolean_or_null_as_python_prints_it(backend, model, call):
+def test_a_boolean_or_null_as_python_prints_it(backend, model, call):
     found = told(parse(backend, model, f"why</think>{call(('deep', 'false'))}"))
     assert found == [("rm", {"deep": False})]
     if call is xml:
@@ -70,7 +70,7 @@ def test_case_15_a_boolean_or_null_as_python_prints_it(backend, model, call):
 
 
 @each_format
-def test_cases_64_and_65_a_parameter_without_its_close(backend, model, call):
+def test_a_parameter_without_its_close(backend, model, call):
     text = call(("path", "/tmp"), ("n", "7"))
     for closing in ("</parameter>", "</arg_value>", f"</{DSML}parameter>"):
         if closing in text:
@@ -81,14 +81,14 @@ def test_cases_64_and_65_a_parameter_without_its_close(backend, model, call):
 
 
 @each_format
-def test_case_21_a_close_spelled_inside_a_value(backend, model, call):
+def test_a_close_spelled_inside_a_value(backend, model, call):
     for closing in ("</parameter>", "</tool_call>", "</function>", "</invoke>"):
         value = f"a {closing} b"
         assert told(parse(backend, model, f"why</think>{call(('path', value))}")) in ([], [("rm", {"path": value})])
 
 
 @each_format
-def test_case_83_a_tool_that_is_not_declared(backend, model, call):
+def test_a_tool_that_is_not_declared(backend, model, call):
     other = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
     out = parse(backend, model, f"why</think>{call(('path', '/tmp'))}", tools=other)
     assert [found.status for found in out.tool_calls] == ["unknown_tool"]
@@ -105,7 +105,7 @@ def test_case_83_a_tool_that_is_not_declared(backend, model, call):
     ],
     ids=["an id for a name", "a newline"],
 )  # fmt: skip
-def test_case_83_a_name_that_no_tool_has(backend, model, name, before, behind):
+def test_a_name_that_no_tool_has(backend, model, name, before, behind):
     prefix = "why</think>" if "Kimi" in model else ""
     out = parse(backend, model, f"{prefix}{before}{name}{behind}")
     assert told(out) == []
@@ -113,7 +113,7 @@ def test_case_83_a_name_that_no_tool_has(backend, model, name, before, behind):
 
 
 @each_format
-def test_case_66_a_second_close_of_the_reasoning_is_text(backend, model, call):
+def test_a_second_close_of_the_reasoning_is_text(backend, model, call):
     out = parse(backend, model, "why</think>A </think> B")
     assert (out.reasoning_content, out.content.strip()) == ("why", "A </think> B")
     assert (out.termination, out.lossless) == (Termination.MALFORMED, True)
@@ -139,7 +139,7 @@ def test_a_cut_second_call_leaves_the_first(backend, model, call):
     assert out.termination is Termination.TRUNCATED
 
 
-def test_case_63_decoding_changes_no_space():
+def test_decoding_changes_no_space():
     model = "meta-llama/Llama-3.1-8B-Instruct"
     if why := real_tokenizers.missing(model):
         pytest.skip(why)
@@ -157,14 +157,14 @@ def test_case_63_decoding_changes_no_space():
 
 
 @pytest.mark.parametrize("backend", ["prime", "fireworks", "chat-template"])
-def test_case_69_the_label_of_the_reasoning_is_none_of_it(backend):
+def test_the_label_of_the_reasoning_is_none_of_it(backend):
     text = "<|channel>thought\nwhy\n<channel|>four"
     out = parse(backend, "google/gemma-4-E2B-it", text, tools=None)
     assert (out.reasoning_content.strip(), out.content) == ("why", "four")
 
 
 @pytest.mark.parametrize(("backend", "model"), [("prime", "zai-org/GLM-5"), ("prime", "zai-org/GLM-4.5"), ("fireworks", GLM)])
-def test_case_60_a_prompt_that_closed_the_reasoning(backend, model):
+def test_a_prompt_that_closed_the_reasoning(backend, model):
     resolved, tokenizer = served(backend, model)
     prompt = [*resolved.render_ids([shapes.user("x")], add_generation_prompt=True), *shapes.encode(tokenizer, "short</think>")]
     out = resolved.parse_response([*shapes.encode(tokenizer, "four"), tokenizer.eos_token_id], prompt_ids=prompt)
@@ -174,13 +174,13 @@ def test_case_60_a_prompt_that_closed_the_reasoning(backend, model):
     assert (out.content.strip(), out.reasoning_content, told(out)) == ("four", None, [("rm", {"path": "/tmp"})])
 
 
-def test_case_20_a_result_of_a_call_to_a_tool_that_is_not_declared():
+def test_a_result_of_a_call_to_a_tool_that_is_not_declared():
     model = "MiniMaxAI/MiniMax-M3"
     ns = "]<]minimax[>["
     text = f'</mm:think>{ns}<tool_call>{ns}<invoke name="other">{ns}<q>x{ns}</q>{ns}</invoke>{ns}</tool_call>'
     out = parse("minimax-m3", model, text)
     assert [call.status for call in out.tool_calls] == ["unknown_tool"]
-    resolved, _ = renderer("minimax-m3", model)
+    resolved, _ = served("minimax-m3", model)
     message = out.to_message()
     result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "no such tool"}
     assert resolved.render_ids([shapes.user("x"), message, result], tools=TOOLS, add_generation_prompt=True)
@@ -188,14 +188,14 @@ def test_case_20_a_result_of_a_call_to_a_tool_that_is_not_declared():
 
 @each_format
 @pytest.mark.parametrize("written", ["False", "false", "FALSE"])
-def test_case_13_a_declared_boolean(backend, model, call, written):
+def test_a_declared_boolean(backend, model, call, written):
     if call is v4 and written != "false":
         pytest.skip("not of this format: DeepSeek-V4 writes booleans as JSON")
     assert told(parse(backend, model, f"why</think>{call(('deep', written))}")) == [("rm", {"deep": False})]
 
 
 @each_format
-def test_case_13_a_word_that_is_no_boolean(backend, model, call):
+def test_a_word_that_is_no_boolean(backend, model, call):
     out = parse(backend, model, f"why</think>{call(('deep', 'no'))}")
     assert told(out) == []
     assert "no" in out.tool_calls[0].raw
@@ -203,12 +203,12 @@ def test_case_13_a_word_that_is_no_boolean(backend, model, call):
 
 @each_format
 @pytest.mark.parametrize("written", ["[1, 2]", "0042"])
-def test_case_14_a_declared_string_stays_as_it_is(backend, model, call, written):
+def test_a_declared_string_stays_as_it_is(backend, model, call, written):
     assert told(parse(backend, model, f"why</think>{call(('path', written))}")) == [("rm", {"path": written})]
 
 
 @pytest.mark.parametrize(("backend", "model"), sorted({(backend, model) for backend, model, _ in FORMATS}))
-def test_case_11_arguments_as_a_mapping_or_as_text(backend, model):
+def test_arguments_as_a_mapping_or_as_text(backend, model):
     resolved, _ = served(backend, model)
 
     def ids(arguments):
@@ -225,9 +225,7 @@ def test_case_11_arguments_as_a_mapping_or_as_text(backend, model):
 @pytest.mark.parametrize("backend", ["prime", "tinker", "chat-template"])
 def test_a_marker_in_ordinary_tokens_is_text_of_a_value(backend):
     model = "Qwen/Qwen3-8B"
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    resolved, tokenizer = renderer(backend, model)
+    resolved, tokenizer = served(backend, model)
     before, behind = '<tool_call>\n{"name": "rm", "arguments": {"path": "a ', ' b"}}\n</tool_call>'
     spelled = [*shapes.encode(tokenizer, "</tool"), *shapes.encode(tokenizer, "_call>")]
     ids = [*shapes.encode(tokenizer, before), *spelled, *shapes.encode(tokenizer, behind), tokenizer.eos_token_id]

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rllm_renderer_core import ToolCall
-from rllm_renderer_core.guards.parse_check.rewriting import Rewriter, fault, located
+from rllm_renderer_core.guards.parse_check.accounting import located
+from rllm_renderer_core.guards.parse_check.rewriting import Rewriter, fault
 
 OPEN, CLOSE = "<tool_call>\n<function=rm>\n", "</function>\n</tool_call>"
 
@@ -16,7 +17,7 @@ def parameter(key, value):
     return f"<parameter={key}>\n{value}\n</parameter>\n"
 
 
-def test_case_21_a_value_that_was_cut_at_a_spelled_close_leaves_no_empty_call():
+def test_a_value_that_was_cut_at_a_spelled_close_leaves_no_empty_call():
     raw = f"{OPEN}<parameter=path>\na </tool_call>"
     assert fault(ToolCall("rm", {}, raw=raw), OPEN + CLOSE)
 
@@ -94,13 +95,12 @@ def sampled(*pairs):
     return OPEN + "".join(parameter(key, value) for key, value in pairs) + CLOSE
 
 
-def test_a_shape_that_is_known_needs_no_render(rewriter):
-    for path, n in (("a", 1), ("it's {\n b", 2), ("c", 30), ("d, e", -4)):
-        call = ToolCall("rm", {"path": path, "n": n}, raw=sampled(("path", path), ("n", n)))
+def test_the_same_call_is_judged_alike_each_time(rewriter):
+    call = ToolCall("rm", {"path": "a", "n": 1}, raw=sampled(("path", "a"), ("n", 1)))
+    wrong = ToolCall("rm", {"path": "a", "n": 2}, raw=sampled(("path", "a"), ("n", 1)))
+    for _ in range(3):
         assert rewriter.faults([call]) == [None]
-    assert toy_render.renders == 3  # the first call; the shape; whether quotes and lines are written as they are
-    other = ToolCall("mv", {"path": "x", "n": 5}, raw=sampled(("path", "x"), ("n", 5)).replace("=rm", "=mv"))
-    assert rewriter.faults([other, other]) == [None, None] and toy_render.renders == 3
+        assert rewriter.faults([wrong]) != [None]
 
 
 @pytest.mark.parametrize(

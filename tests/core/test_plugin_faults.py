@@ -88,7 +88,7 @@ FAULTS = {
     ("renderer_names", "return None"): "renderer_names raised TypeError",
     ("renderer_names", "return [3]"): "must give texts, not [3]",
     ("candidates", RAISES): "candidates raised ValueError: oops",
-    ("candidates", "return ['odd']"): "must return Coverage, Unavailable or None, not 'odd'",
+    ("candidates", "return ['odd']"): "must return Coverage, not 'odd'",
     ("deviations", RAISES): "deviations raised ValueError: oops",
     ("deviations", "return None"): "deviations raised TypeError",
     ("parsing", EXITS): "parsing raised SystemExit: 3",

@@ -24,6 +24,7 @@ from rllm_renderer_core import (
     resolve,
     select_backend,
 )
+from rllm_renderer_core.plugin import distributions
 
 pytestmark = pytest.mark.usefixtures("no_plugins")
 
@@ -76,7 +77,7 @@ def test_a_backend_that_does_not_cover_never_wins(install):
     assert select_backend(MODEL).backend == "chat-template"
 
 
-def test_two_equals_are_an_error_that_names_both_row_33(install, monkeypatch):
+def test_two_equals_are_an_error_that_names_both(install, monkeypatch):
     for name in ("one", "two", "three"):
         install(f"rllm-renderer-{name}", source=plugin(name, match="FAMILY" if name == "three" else "EXACT"))
     said = set()
@@ -125,7 +126,7 @@ def test_explaining_asks_all(install):
     assert "low" in asked("rllm-renderer-low")
 
 
-def test_a_crash_in_a_probe_that_nobody_needs_is_no_crash_row_47(install):
+def test_a_crash_in_a_probe_that_nobody_needs_is_no_crash(install):
     install("rllm-renderer-high", source=plugin("high", priority=20))
     install("rllm-renderer-low", source=plugin("low", priority=10, covers="1 / 0"))
     assert select_backend(MODEL).backend == "high"
@@ -196,7 +197,7 @@ def test_an_unknown_backend_lists_the_known_ones(install):
         select_backend(MODEL, backend="b")
 
 
-def test_renderer_is_forced_by_name_whatever_the_model_is_called_row_48(install):
+def test_renderer_is_forced_by_name_whatever_the_model_is_called(install):
     install("rllm-renderer-a", source=plugin("a", models=()))
     chosen = select_backend("/ckpt/run7/step_40", renderer="toy")
     assert (chosen.backend, chosen.renderer, chosen.match, chosen.model) == ("a", "toy", "named", "/ckpt/run7/step_40")
@@ -245,7 +246,7 @@ def test_the_model_defaults_to_the_name_of_the_tokenizer(install):
     assert select_backend(tokenizer=toy.ToyTokenizer()).model == MODEL
 
 
-# Rows 48 and 50: names are never matched by parts
+# Names are never matched by parts
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def test_the_model_defaults_to_the_name_of_the_tokenizer(install):
         "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B",
     ],
 )
-def test_similar_names_do_not_match_rows_48_50(install, model):
+def test_similar_names_do_not_match(install, model):
     install("rllm-renderer-a", source=plugin("a"))
     assert select_backend(model).backend == "chat-template"
     with pytest.raises(NoBridgeError):
@@ -270,7 +271,7 @@ def test_similar_names_do_not_match_rows_48_50(install, model):
 @pytest.mark.parametrize(
     "model", ["/ckpt/run7/step_40", "me/Qwen3-8B-sft", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "x/not-qwen3-really", "qwen3"]
 )
-def test_the_projects_own_plugins_match_no_similar_name_rows_48_50(model, monkeypatch):
+def test_the_projects_own_plugins_match_no_similar_name(model, monkeypatch):
     monkeypatch.undo()  # the plugins that no_plugins hides
     for variable in ("RLLM_RENDERER_BACKEND", "RLLM_RENDERER_PLUGINS", "RLLM_RENDERER_DISABLED"):
         monkeypatch.delenv(variable, raising=False)
@@ -322,37 +323,39 @@ def test_a_forced_renderer_whose_backend_is_unavailable_says_why(install):
         select_backend(MODEL, renderer="elsewhere")
 
 
-FROM_THE_REPOSITORY = (
-    "pip install 'rllm-renderer-prime @ git+https://github.com/rllm-org/rllm-renderer#subdirectory=plugins/rllm-renderer-prime'"
+FROM_THE_REPOSITORY = "pip install " + " ".join(
+    f"'{name} @ git+https://github.com/rllm-org/rllm-renderer#subdirectory=plugins/{name}'"
+    for name in ("rllm-renderer-template", "rllm-renderer-prime")
 )
+"""The command installs what a plugin needs of this repository too, as no package index has it."""
 
 
 def test_the_fallback_hints_at_published_plugins(monkeypatch):
-    monkeypatch.setitem(core.discovery.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
+    monkeypatch.setitem(distributions.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
     with pytest.warns(RendererWarning, match="not installed: prime"):
         chosen = select_backend("Qwen/Qwen3-8B")
     assert chosen.hints == (f"not installed: prime ({FROM_THE_REPOSITORY})",)
 
 
 def test_a_forced_backend_that_is_not_installed_names_its_distribution(monkeypatch):
-    monkeypatch.setitem(core.discovery.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
+    monkeypatch.setitem(distributions.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
     with pytest.raises(BackendUnavailableError, match="backend 'prime' isn't installed") as caught:
         select_backend(MODEL, backend="prime")
     assert caught.value.fix == FROM_THE_REPOSITORY
 
 
-# Row 46: a tokenizer without a chat template
+# A tokenizer without a chat template
 
 
-def test_a_native_backend_needs_no_chat_template_row_46(install):
+def test_a_native_backend_needs_no_chat_template(install):
     install("rllm-renderer-a", source=plugin("a"))
     assert resolve(MODEL, toy.ToyTokenizer()).backend == "a"
 
 
-def test_nothing_covers_a_tokenizer_without_template_row_46(install, monkeypatch):
+def test_nothing_covers_a_tokenizer_without_template(install, monkeypatch):
     install("rllm-renderer-a", source=plugin("a", models=()))
     install("rllm-renderer-bad", source="import not_there")
-    monkeypatch.setitem(core.discovery.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
+    monkeypatch.setitem(distributions.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
     with pytest.warns(RendererWarning), pytest.raises(NoBackendError) as caught:
         resolve(MODEL, toy.ToyTokenizer())
     verdicts = {verdict.backend: verdict.verdict for verdict in caught.value.explanation.verdicts}
@@ -526,7 +529,7 @@ def test_explanation_shows_a_broken_probe(install):
 # Pins
 
 
-def test_a_pinned_resolution_resolves_the_same_row_05(install, monkeypatch):
+def test_a_pinned_resolution_resolves_the_same(install, monkeypatch):
     install("rllm-renderer-high", source=plugin("high", priority=20))
     install("rllm-renderer-low", source=plugin("low", priority=10))
     low = select_backend(MODEL, backend="low", thinking_retention="tool_cycle")

@@ -17,7 +17,7 @@ from rllm_renderer_core import (
     ToolCall,
     ToolCallStatus,
 )
-from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.plugin import RendererTraits, rendering_probes
 from rllm_renderer_core.testing import wrap
 
 np = pytest.importorskip("numpy", reason="numpy isn't installed: plugins that return its arrays aren't proven")
@@ -48,7 +48,7 @@ NOT_IDS = {
 
 
 @pytest.mark.parametrize("name", NOT_IDS)
-def test_case_40_render_ids_that_are_none_are_refused(name):
+def test_render_ids_that_are_none_are_refused(name):
     value, text = NOT_IDS[name]
     with pytest.raises(ContractError, match=r"backend 'wrapped' returned.* render") as caught:
         returning("render_ids", value).render_ids(OPENING)
@@ -58,15 +58,12 @@ def test_case_40_render_ids_that_are_none_are_refused(name):
 
 
 @pytest.mark.parametrize("make", [tuple, np.array, lambda ids: list(np.array(ids)), lambda ids: array.array("I", ids)])
-def test_case_40_arrays_are_converted(make):
-    token = in_probe.set(True)  # ids that are the same whatever the messages say: nothing of them shows
-    try:
+def test_arrays_are_converted(make):
+    with rendering_probes():  # ids that are the same whatever the messages say: nothing of them shows
         assert returning("render_ids", make(P)).render_ids(OPENING) == P
         out = returning("render", RenderedTokens(make(P))).render(OPENING)
         bridged = ToyRenderer().bridge_to_next_turn(P, C, NEW).token_ids
         continued = returning("bridge_to_next_turn", RenderedTokens(make(bridged))).bridge_to_next_turn(P, C, NEW)
-    finally:
-        in_probe.reset(token)
     assert out.token_ids == P and {type(each) for each in out.token_ids} == {int}
     out = continued
     assert out.token_ids == bridged and {type(each) for each in out.token_ids} == {int}
@@ -81,7 +78,7 @@ def test_what_equals_p_in_a_bridge_but_is_no_int_is_replaced_by_p():
 
 
 @pytest.mark.parametrize("value", ["ids", [1, 2], None, {"token_ids": [1]}])
-def test_case_40_render_returns_rendered_tokens(value):
+def test_render_returns_rendered_tokens(value):
     with pytest.raises(ContractError, match="instead of RenderedTokens"):
         returning("render", value).render(OPENING)
 
@@ -129,10 +126,16 @@ def test_stop_ids_may_be_an_array():
     assert returning("get_stop_token_ids", np.array([END])).get_stop_token_ids() == [END]
 
 
+def with_stop_strings(value):
+    renderer = ToyRenderer()
+    renderer.traits = RendererTraits(stop_strings=value)
+    return wrap(renderer)
+
+
 @pytest.mark.parametrize("value", [[END], None, "User:", [""], {"User:"}])
 def test_stop_strings_are_texts(value):
     with pytest.raises(ContractError, match="stop strings"):
-        returning("get_stop_strings", value)
+        with_stop_strings(value)
 
 
 # Completions
@@ -165,7 +168,7 @@ WRONG_PARSES["a call without function"].tool_calls[0].pop("function")
 
 
 @pytest.mark.parametrize("name", WRONG_PARSES)
-def test_case_40_a_parsed_response_has_the_types_that_it_declares(name):
+def test_a_parsed_response_has_the_types_that_it_declares(name):
     renderer = returning("parse_response", WRONG_PARSES[name])
     parsed = renderer.parse_response(C)
     assert (parsed.termination, parsed.content, parsed.tool_calls) == (Termination.MALFORMED, "", [])

@@ -1,4 +1,4 @@
-"""``sampled_mask`` begins where sampling begins and ends with the stop, whatever an upstream marks (CASES 71, 73)."""
+"""``sampled_mask`` begins where sampling begins and ends with the stop, whatever an upstream marks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ REASONED = oracle.CONVERSATIONS["reasoning"][0][:3]
 @pytest.mark.parametrize(
     ("model", "backend"),
     [
-        pytest.param("Qwen/Qwen3.5-9B", "prime", id="case 71 prime qwen3.5"),
-        pytest.param("Qwen/Qwen3.6-35B-A3B", "prime", id="case 71 prime qwen3.6"),
-        pytest.param("MiniMaxAI/MiniMax-M2.7", "prime", id="case 71 prime minimax-m2"),
-        pytest.param("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "prime", id="case 71 prime nemotron"),
-        pytest.param("MiniMaxAI/MiniMax-M2.7", "fireworks", id="case 73 fireworks minimax_m2"),
-        pytest.param("MiniMaxAI/MiniMax-M3", "fireworks", id="case 73 fireworks minimax_m3"),
-        pytest.param("google/gemma-4-E2B-it", "fireworks", id="case 73 fireworks gemma4"),
+        pytest.param("Qwen/Qwen3.5-9B", "prime", id="prime qwen3.5"),
+        pytest.param("Qwen/Qwen3.6-35B-A3B", "prime", id="prime qwen3.6"),
+        pytest.param("MiniMaxAI/MiniMax-M2.7", "prime", id="prime minimax-m2"),
+        pytest.param("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "prime", id="prime nemotron"),
+        pytest.param("MiniMaxAI/MiniMax-M2.7", "fireworks", id="fireworks minimax_m2"),
+        pytest.param("MiniMaxAI/MiniMax-M3", "fireworks", id="fireworks minimax_m3"),
+        pytest.param("google/gemma-4-E2B-it", "fireworks", id="fireworks gemma4"),
         pytest.param("meta-llama/Llama-3.2-3B-Instruct", "prime", id="nothing to correct"),
     ],
 )
-def test_case_71_and_73_the_mask_is_what_is_sampled(model: str, backend: str) -> None:
+def test_the_mask_is_what_is_sampled(model: str, backend: str) -> None:
     each = served(model, backend)
     if isinstance(each, str):
         pytest.skip(f"the mask isn't proved: {each}")
@@ -39,7 +39,7 @@ def test_case_71_and_73_the_mask_is_what_is_sampled(model: str, backend: str) ->
     assert sampled == list(turn.completion)
 
 
-def test_case_71_kimi_in_a_tool_cycle() -> None:
+def test_kimi_in_a_tool_cycle() -> None:
     """Kimi's template shows the reasoning of calls alone."""
     each = served("moonshotai/Kimi-K2.6", "prime")
     if isinstance(each, str):
@@ -59,7 +59,7 @@ def corrected(ids: list[int], mask: list[bool | None], indices: list[int | None]
         return [8, *OPENER] if add_generation_prompt else [8]
 
     out = RenderedTokens(ids, indices, mask)
-    return SampledMask(render_ids, frozenset({STOP})).correct(out).sampled_mask
+    return SampledMask(render_ids, frozenset({STOP})).after_render(out).sampled_mask
 
 
 @pytest.mark.parametrize("header", [0, 1, 2, 4])

@@ -1,4 +1,4 @@
-"""Case 102: sampling stops at what the format, the tokenizer or a generation config says, and none is content."""
+"""Sampling stops at what the format, the tokenizer or a generation config says, and none is content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def renderer():
     return wrap(ToyRenderer(), Ending())
 
 
-def test_case_102_stops_are_the_union(renderer, tmp_path):
+def test_stops_are_the_union(renderer, tmp_path):
     assert renderer.get_stop_token_ids() == sorted([END, EOS])
     tokenizer = Ending()
     tokenizer.name_or_path = str(tmp_path)
@@ -34,7 +34,7 @@ def test_case_102_stops_are_the_union(renderer, tmp_path):
         wrap(ToyRenderer(), tokenizer)
 
 
-def test_case_102_the_end_of_sequence_is_no_content(renderer):
+def test_the_end_of_sequence_is_no_content(renderer):
     parsed = renderer.parse_response([*encode("four"), EOS])
     assert (parsed.content, parsed.termination) == ("four", Termination.STOP)
     assert parsed == renderer.parse_response([*encode("four"), EOS], prompt_ids=renderer.render_ids(USER))
@@ -43,7 +43,7 @@ def test_case_102_the_end_of_sequence_is_no_content(renderer):
     assert renderer.parse_response([*encode("four"), END]).termination is Termination.STOP
 
 
-def test_case_102_a_turn_that_it_ends_is_no_bridge(renderer):
+def test_a_turn_that_it_ends_is_no_bridge(renderer):
     prompt = renderer.render_ids(USER, add_generation_prompt=True)
     declined = renderer.try_bridge(prompt, [*encode("four"), EOS], USER)
     assert "closes no turn of the format" in declined.reason

@@ -15,7 +15,7 @@ CALL = ToolCall("look", '{"q":"tea", "n":1}', id="c1", raw="<call>", status=Tool
 BROKEN = ToolCall("look", "{", raw="<call>{", status=ToolCallStatus.INVALID_JSON)
 
 
-def test_a_call_reads_as_a_dict_and_by_attributes_row_22():
+def test_a_call_reads_as_a_dict_and_by_attributes():
     assert CALL == {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"q":"tea", "n":1}'}}
     assert CALL.get("function")["name"] == CALL.name == "look"
     assert (CALL.id, CALL.arguments, CALL.raw, CALL.status) == ("c1", {"q": "tea", "n": 1}, "<call>", ToolCallStatus.OK)
@@ -32,7 +32,7 @@ def test_arguments_that_are_no_object_stay_text(text):
 
 
 @pytest.mark.parametrize("name", ["", None])
-def test_an_empty_name_is_impossible_with_status_ok_row_22(name):
+def test_an_empty_name_is_impossible_with_status_ok(name):
     assert ToolCall(name).status is ToolCallStatus.MISSING_NAME
     assert ToolCall(name, status=ToolCallStatus.UNCLOSED_BLOCK).status is ToolCallStatus.UNCLOSED_BLOCK
 
@@ -58,7 +58,7 @@ def test_a_call_goes_through_json_and_back_into_a_message():
     assert normalize_messages([back])[0]["tool_calls"] == [CALL]
 
 
-def test_enums_are_their_text_row_23():
+def test_enums_are_their_text():
     assert json.dumps([Termination.STOP, ToolCallStatus.OK]) == '["stop", "ok"]'
     assert f"{Termination.TRUNCATED}" == "truncated" and Termination("malformed") is Termination.MALFORMED
 

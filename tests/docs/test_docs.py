@@ -14,7 +14,9 @@ from rllm_renderer_core.plugin.distributions import REPOSITORY
 from rllm_renderer_core.resolving.request import Options
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md"), *ROOT.glob("packages/*/README.md")]
+)
 SOURCE = "".join(file.read_text(encoding="utf-8") for file in sorted(ROOT.glob("rllm_renderer_core/**/*.py")))
 VARIABLES = sorted(set(re.findall(r"RLLM_RENDERER_[A-Z]+", SOURCE)))
 ERRORS = [name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__]
@@ -32,7 +34,7 @@ def named(docs, name):
 
 
 def test_there_is_something_to_check():
-    assert HOOKS == ["rllm_renderer_backends"]
+    assert HOOKS == ["rllm_renderer_backends", "rllm_renderer_detect", "rllm_renderer_judge"]
     assert {"RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PLUGINS", "RLLM_RENDERER_BACKEND", "RLLM_RENDERER_STRICT"} <= set(
         VARIABLES
     )
@@ -45,8 +47,8 @@ def test_it_is_in_the_docs(docs, name):
 
 
 def test_environment_variables_of_the_docs_exist(docs):
-    plugins = "".join(file.read_text(encoding="utf-8") for file in ROOT.glob("plugins/**/*.py"))
-    others = set(re.findall(r"RLLM_RENDERER_[A-Z]+", plugins))
+    files = [*ROOT.glob("plugins/**/*.py"), *ROOT.glob("packages/**/*.py")]
+    others = set(re.findall(r"RLLM_RENDERER_[A-Z]+", "".join(file.read_text(encoding="utf-8") for file in files)))
     assert set(re.findall(r"RLLM_RENDERER_[A-Z]+", docs)) <= {*VARIABLES, *others}
 
 

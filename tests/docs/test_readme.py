@@ -29,7 +29,7 @@ def test_the_loop_of_the_readme_trains_on_one_segment():
         prompts.append(prompt)
         ids = tokenizer.encode(script[len(prompts) - 1], add_special_tokens=False)
         assert ids[-1] in stop
-        return ids[:-1], [-0.5] * (len(ids) - 1), "stop"
+        return ids[:-1], [-0.5] * (len(ids) - 1), ids[-1]
 
     def run(call):
         ran.append((call.name, call.arguments))

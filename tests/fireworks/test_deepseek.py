@@ -16,7 +16,7 @@ import shapes
 import rllm_renderer_core as core
 
 MODEL = "deepseek-ai/DeepSeek-V4-Flash"
-pytestmark = pytest.mark.skipif(oracle.missing() is not None, reason=str(oracle.missing()))
+pytestmark = pytest.mark.needs("cookbook")
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,13 @@ import pytest
 pytest.importorskip("rllm_renderer_fireworks")
 
 import fireworks_oracle as oracle
-import real_tokenizers
 import shapes
 
 import rllm_renderer_core as core
 
 MODEL = "google/gemma-4-E2B-it"
 Q = '<|"|>'
-needs_cookbook = pytest.mark.skipif(
-    (oracle.missing() or real_tokenizers.missing(MODEL)) is not None, reason=str(oracle.missing() or "no tokenizer")
-)
+needs_cookbook = pytest.mark.needs("cookbook", "npm")
 
 
 @needs_cookbook

@@ -14,7 +14,7 @@ import shapes
 
 import rllm_renderer_core as core
 
-pytestmark = pytest.mark.skipif(oracle.missing() is not None, reason=str(oracle.missing()))
+pytestmark = pytest.mark.needs("cookbook")
 
 
 @pytest.fixture(params=oracle.CASES, ids=str)
@@ -25,14 +25,14 @@ def case(request):
     return request.param
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_prompts_equal_the_official_ones(case):
     counts, odd = oracle.compare_renders(case)
     assert odd == []
     assert counts["equal"] >= 48
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_bridges_equal_the_official_continuation(case):
     bridges = oracle.compare_bridges(case)
     unforced = [each for each in bridges if each.outcome == "declined" and not oracle.forced(case, each)]

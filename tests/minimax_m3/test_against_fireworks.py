@@ -12,6 +12,7 @@ import pytest
 from m3_corpus import CORPUS, LOOK
 
 m3.load()
+pytestmark = [pytest.mark.whole, pytest.mark.needs("cookbook")]
 SCRIPT = pathlib.Path(m3.__file__).with_name("m3_fireworks.py")
 MODES = ("enabled", "disabled", "adaptive")
 CASES = [
@@ -41,7 +42,6 @@ def ours(case):
     return m3.renderer(thinking_mode=case["mode"]).render_ids(case["messages"], tools=case["tools"], add_generation_prompt=True)
 
 
-@pytest.mark.slow
 def test_prompts_agree(theirs):
     differing = {case["shape"] for case, ids in zip(CASES, theirs, strict=True) if ids != ours(case)}
     assert differing == DIFFERENT
@@ -51,7 +51,6 @@ def test_prompts_agree(theirs):
             assert ours(case) == m3.template_ids(case["messages"], case["tools"], True, **keywords)
 
 
-@pytest.mark.slow
 def test_bridges_agree(theirs):
     """Each prompt that ends in new messages after an assistant turn, made by a bridge."""
     compared = 0

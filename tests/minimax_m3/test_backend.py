@@ -93,7 +93,7 @@ def test_messages_without_a_place_in_the_format(messages, index, words):
 @pytest.mark.parametrize("kind", ["image", "video", "image_url"])
 def test_media_is_refused(kind):
     with pytest.raises(UnsupportedContentError, match="minimax-m3 renders text alone") as caught:
-        create().render([{"role": "user", "content": "a"}, {"role": "user", "content": [{"type": kind, kind: "x"}]}])
+        create().render([{"role": "user", "content": "a"}, {"role": "user", "content": [{"type": kind, kind: b"x"}]}])
     assert caught.value.index == 1
 
 

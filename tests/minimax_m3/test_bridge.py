@@ -120,7 +120,7 @@ DECLINES = {
     "no new messages": (None, None, []),
     "assistant message": (None, None, [user("a"), {"role": "assistant", "content": "b"}]),
     "role 'function'": (None, None, [{"role": "function", "content": "b"}]),
-    "media": (None, None, [{"role": "user", "content": [{"type": "image", "image": "x"}]}]),
+    "media": (None, None, [{"role": "user", "content": [{"type": "image", "image": b"x"}]}]),
     "empty prompt": ([], None, [user("a")]),
     "empty completion": (None, [], [user("a")]),
     "open assistant turn": (ids("]~!b[]~b]system\nx[e~[\n"), None, [user("a")]),
@@ -156,7 +156,7 @@ def test_a_result_bridged_after_a_bridged_result_is_declined():
         subject.bridge_to_next_turn(first.token_ids, [], [result("B", 1)])
 
 
-def test_case_20_a_call_to_a_tool_that_is_not_declared_is_answered_in_a_rollout():
+def test_a_call_to_a_tool_that_is_not_declared_is_answered_in_a_rollout():
     renderer = resolve("MiniMaxAI/MiniMax-M3", tokenizer, backend="minimax-m3")
     messages = [*HEAD, {"role": "assistant", "content": "", "tool_calls": [m3.call("pour", {"q": "tea"}, "c0")]}]
     whole = renderer.render_ids(messages)

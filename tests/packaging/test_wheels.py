@@ -230,7 +230,7 @@ def fresh(wheels, tmp_path_factory):
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestInFreshVenv:
     """In this order: each test leaves the venv as the next one finds it."""
 
@@ -278,7 +278,7 @@ class TestInFreshVenv:
         assert winner == "chat-template"
         assert "not installed" in text and "pip install 'rllm-renderer-prime @ git+" in text
 
-    def test_prime_without_its_upstream_is_said_to_be_broken_and_not_missing_row_39(self, fresh):
+    def test_prime_without_its_upstream_is_said_to_be_broken_and_not_missing(self, fresh):
         if "rllm-renderer-prime" not in FOLDERS:
             pytest.skip("the plugin isn't there")
         fresh.install("rllm-renderer-prime")

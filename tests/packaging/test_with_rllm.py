@@ -24,7 +24,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.whole
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ("tinker>=0.22.2", "tinker-cookbook>=0.4.1")
 PINS = {

@@ -28,15 +28,13 @@ UNCLOSED = ("deepseek-v3", "result then user")
 @pytest.mark.parametrize("tools", [None, shapes.TOOLS], ids=["no tools", "tools"])
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
 def test_bridges_equal_the_templates_continuation(
-    each: Any, named: bool, tools: Any, prime: Prime, tokenizer_of: Tokenizers
+    templated: Any, named: bool, tools: Any, prime: Prime, tokenizer_of: Tokenizers
 ) -> None:
-    """CASES 01, 17, 54: every shape, results with names, and with ids alone as OpenAI's clients send them."""
-    if each.family == "gpt-oss":
-        pytest.skip("its reference is harmony: see test_harmony.py")
-    renderer, tokenizer = prime(each.name), tokenizer_of(each.name)
-    text_of, closes = shapes.template_text(tokenizer), shapes.closes(each.name)
+    """Every shape, results with names, and with ids alone as OpenAI's clients send them."""
+    renderer, tokenizer = prime(templated.name), tokenizer_of(templated.name)
+    text_of, closes = shapes.template_text(tokenizer), shapes.closes(templated.name)
     for shape in shapes.SHAPES:
-        forced = each.family in FORCED.get(shape.name, ())
+        forced = templated.family in FORCED.get(shape.name, ())
         shape = shape if named else shape.unnamed()
         start = shapes.SHAPES[0] if forced else shape
         prompt, sampled = shapes.sampled_turn(tokenizer, text_of, start, closes, tools)
@@ -47,7 +45,7 @@ def test_bridges_equal_the_templates_continuation(
         assert not isinstance(out, BridgeDeclined), f"{shape.name}: {out.reason}"
         size = len(prompt) + len(sampled)
         assert out.token_ids[:size] == prompt + sampled
-        if (each.family, shape.name.removesuffix(" (unnamed)")) == UNCLOSED:
+        if (templated.family, shape.name.removesuffix(" (unnamed)")) == UNCLOSED:
             continue
         assert out.token_ids[size:] == shapes.continuation(tokenizer, text_of, shape, closes, tools), shape.name
         assert out.message_indices is not None and out.sampled_mask is not None
@@ -76,7 +74,7 @@ def turn(name: str, text: str, prime: Prime, tokenizer_of: Tokenizers, **options
 
 
 def test_one_newline_behind_the_close(prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 01: also where the completion goes on with that newline."""
+    """Also where the completion goes on with that newline."""
     renderer, _, prompt, sampled = turn("Qwen/Qwen3-8B", "four<|im_end|>", prime, tokenizer_of)
     plain = renderer.bridge_to_next_turn(prompt, sampled, [shapes.user("and lids?")])
     newline = shapes.encode(renderer.tokenizer, "\n")
@@ -96,7 +94,6 @@ def test_one_newline_behind_the_close(prime: Prime, tokenizer_of: Tokenizers) ->
     ],
 )
 def test_tokens_behind_the_stop_are_declined(name: str, text: str, prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 24."""
     renderer, _, prompt, sampled = turn(name, text, prime, tokenizer_of)
     assert renderer.bridge_to_next_turn(prompt, sampled, [shapes.user("and lids?")]) is None
 
@@ -121,7 +118,7 @@ def test_tokens_behind_the_stop_are_declined(name: str, text: str, prime: Prime,
 def test_a_turn_that_was_cut_off_is_closed(
     name: str, text: str, follows: str | None, prime: Prime, tokenizer_of: Tokenizers
 ) -> None:
-    """CASES 24: with the format's own close, unsampled; in GLM that is the next role tag, behind an end of text if sampled."""
+    """With the format's own close, unsampled; in GLM that is the next role tag, behind an end of text if sampled."""
     renderer, tokenizer, prompt, sampled = turn(name, text, prime, tokenizer_of)
     out = renderer.bridge_to_next_turn(prompt, sampled, [shapes.user("lids?")])
     behind = tokenizer.decode(out.token_ids[len(prompt) + len(sampled) :])
@@ -132,7 +129,6 @@ def test_a_turn_that_was_cut_off_is_closed(
 
 @pytest.mark.parametrize("name", ["Qwen/Qwen3.5-9B", "zai-org/GLM-5", "MiniMaxAI/MiniMax-M2", "moonshotai/Kimi-K2.6"])
 def test_a_cut_inside_reasoning_is_declined(name: str, prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 07."""
     renderer, _, prompt, sampled = turn(name, "Weighing both, the first", prime, tokenizer_of)
     out = renderer.try_bridge(prompt, sampled, [shapes.user("lids?")])
     assert isinstance(out, BridgeDeclined) and "inside reasoning" in out.reason
@@ -155,7 +151,7 @@ def test_a_role_tag_that_contradicts_the_new_message_is_declined(
 
 
 def test_retention(prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 03: a bridge keeps sampled reasoning verbatim, a render drops it as the template does; tool_cycle declines."""
+    """A bridge keeps sampled reasoning verbatim, a render drops it as the template does; tool_cycle declines."""
     text = "<think>\nWeighing.\n</think>\n\nfour<|im_end|>"
     renderer, tokenizer, prompt, sampled = turn("Qwen/Qwen3-8B", text, prime, tokenizer_of)
     bridged = renderer.bridge_to_next_turn(prompt, sampled, [shapes.user("And?")])
@@ -168,7 +164,6 @@ def test_retention(prime: Prime, tokenizer_of: Tokenizers) -> None:
 
 
 def test_thinking_off_keeps_the_empty_block(prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 08."""
     renderer, tokenizer, prompt, sampled = turn("Qwen/Qwen3-8B", "four<|im_end|>", prime, tokenizer_of, thinking=False)
     out = renderer.bridge_to_next_turn(prompt, sampled, [shapes.user("And?")])
     assert out.token_ids[: len(prompt)] == prompt
@@ -194,7 +189,7 @@ CALLS = {
 def test_a_result_whose_call_is_unknown_is_declined_where_the_format_shows_it(
     name: str, results: list[dict[str, Any]], prime: Prime, tokenizer_of: Tokenizers
 ) -> None:
-    """CASES 19: upstream would guess, or write "unknown" or nothing."""
+    """Upstream would guess, or write "unknown" or nothing."""
     renderer, _, prompt, sampled = turn(name, CALLS[name], prime, tokenizer_of)
     out = renderer.try_bridge(prompt, sampled, results)
     assert isinstance(out, BridgeDeclined) and "isn't known" in out.reason
@@ -228,7 +223,6 @@ def test_deepseek_v4_writes_results_in_the_order_of_their_calls(prime: Prime, to
 
 
 def test_many_threads_give_what_one_gives(prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 41."""
     renderer, tokenizer, prompt, sampled = turn("Qwen/Qwen3-8B", "four<|im_end|>", prime, tokenizer_of)
 
     def work(number: int) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import shapes
 from rllm_renderer_template import SeamBridge
+from sampling import how_many
 
 from rllm_renderer_core.testing import RendererConformance
 
@@ -17,7 +18,7 @@ class OnPrime(RendererConformance):
 
     oracle = SeamBridge
     model = ""
-    examples = 40
+    examples = how_many(10, 40)
 
     @pytest.fixture
     def renderer(self, prime: Callable[..., Any]) -> Any:
@@ -35,20 +36,24 @@ class TestQwen3(OnPrime):
     model = "Qwen/Qwen3-8B"
 
 
+@pytest.mark.whole
 class TestQwen35(OnPrime):
     model = "Qwen/Qwen3.5-9B"
     system_in_new = False
 
 
+@pytest.mark.whole
 class TestGLM5(OnPrime):
     model = "zai-org/GLM-5"
 
 
+@pytest.mark.whole
 class TestMiniMaxM2(OnPrime):
-    model = "MiniMaxAI/MiniMax-M2"
+    model = "MiniMaxAI/MiniMax-M2.7"
     system_in_new = False
 
 
+@pytest.mark.whole
 class TestLlama32(OnPrime):
     model = "meta-llama/Llama-3.2-3B-Instruct"
     parallel_calls = False

@@ -34,7 +34,6 @@ def run(code: str) -> str:
 
 
 def test_the_plugin_module_is_light() -> None:
-    """CASES 37."""
     assert run(f"import sys, rllm_renderer_prime; print([name for name in {HEAVY} if name in sys.modules])") == "[]"
 
 
@@ -89,13 +88,12 @@ UNLISTED = [
 
 @pytest.mark.parametrize("name", UNLISTED)
 def test_no_other_name_is_covered(name: str) -> None:
-    """CASES 47, 48, 50: no substring, no case folding, no family by guess."""
+    """No substring, no case folding, no family by guess."""
     assert plugin.PrimeBackend().covers(Query(name)) is None
 
 
 @pytest.mark.parametrize("name", [name for name in UNLISTED if name])
 def test_a_family_that_the_user_names_serves_any_model(name: str) -> None:
-    """CASES 48."""
     resolution = select_backend(name, renderer_family="qwen3")
     assert (resolution.backend, resolution.renderer, resolution.match) == ("prime", "qwen3", "named")
 
@@ -146,7 +144,6 @@ def test_a_map_that_changed_since_it_was_read_is_an_error(tokenizer_of: Any, mon
 
 
 def test_the_default_and_a_pin_are_different_identities() -> None:
-    """CASES 05."""
     default, pinned = select_backend("Qwen/Qwen3-8B"), select_backend("Qwen/Qwen3-8B", renderer="qwen3")
     assert default != pinned
     assert {key for key, value in default.to_dict().items() if pinned.to_dict()[key] != value} >= {"match", "reason"}

@@ -110,7 +110,7 @@ def test_render_and_bridge_equal_harmony(shape: shapes.Shape, renderer: Any, tok
 
 @pytest.mark.parametrize("prompted", [True, False])
 def test_parse(prompted: bool, renderer: Any, tokenizer: Any) -> None:
-    """CASES 12, 22: the argument text byte for byte."""
+    """The argument text byte for byte."""
     prompt = renderer.render_ids(shapes.OPENING, tools=shapes.TOOLS, add_generation_prompt=True) if prompted else None
     parsed = renderer.parse_response(shapes.encode(tokenizer, CALL), tools=shapes.TOOLS, prompt_ids=prompt)
     (call,) = parsed.tool_calls
@@ -194,7 +194,7 @@ def test_a_missing_vocabulary_says_what_is_missing(tokenizer_of: Any, monkeypatc
 
 
 def test_another_day_writes_the_same_ids(renderer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CASES 43: the date of the preamble belongs to the resolution."""
+    """The date of the preamble belongs to the resolution."""
     expected = renderer.render_ids(shapes.OPENING)
     data = pickle.dumps(renderer)
 

@@ -37,7 +37,7 @@ def opener(renderer: Any) -> str:
 def test_thinking_is_the_templates_switch(model: str, on: str, off: str, prime: Prime) -> None:
     assert opener(prime(model, thinking=True)) == on
     assert opener(prime(model, thinking=False)) == off
-    same = resolve(model, prime(model).tokenizer, backend="prime", chat_template_kwargs={"enable_thinking": False})
+    same = prime(model, chat_template_kwargs={"enable_thinking": False})
     assert opener(same) == off
 
 
@@ -62,7 +62,7 @@ def test_an_option_that_cant_be_honoured_is_an_error_that_names_it(
     model: str, option: dict[str, Any], named: str, tokenizer_of: Tokenizers
 ) -> None:
     with pytest.raises(OptionError) as caught:
-        resolve(model, tokenizer_of(model), backend="prime", **option)
+        resolve(model, tokenizer_of(model), backend="prime", parity="off", **option)
     assert caught.value.option == named and caught.value.backend == "prime"
     assert caught.value.fix and named in str(caught.value)
 
@@ -82,8 +82,8 @@ def test_an_option_that_cant_be_honoured_is_an_error_that_names_it(
 )
 def test_template_variables_reach_the_template(model: str, variables: dict[str, Any], tokenizer_of: Tokenizers) -> None:
     tokenizer = tokenizer_of(model)
-    renderer = resolve(model, tokenizer, backend="prime", chat_template_kwargs=variables)
-    plain = resolve(model, tokenizer, backend="prime")
+    renderer = resolve(model, tokenizer, backend="prime", parity="off", chat_template_kwargs=variables)
+    plain = resolve(model, tokenizer, backend="prime", parity="off")
     text_of = shapes.template_text(tokenizer, **variables)
     reasoned = {**shapes.TEXT, "reasoning_content": "Weighing it."}
     differs = False
@@ -128,7 +128,7 @@ def test_the_default_follows_the_model_and_not_the_folder(
     tokenizer_of(model)
     tokenizer = in_a_folder(model, template=template)
     folder = tokenizer.name_or_path
-    renderer = resolve(model, tokenizer, backend="prime")
+    renderer = resolve(model, tokenizer, backend="prime", parity="off")
     assert opener(renderer) == expected
     assert tokenizer.name_or_path == folder
 
@@ -149,7 +149,7 @@ def test_the_tokenizers_name_never_counts_more_than_the_model(tokenizer_of: Toke
     """Upstream looks up thinking by ``name_or_path``, and the variants of Nemotron and Gemma."""
     tokenizer_of("Qwen/Qwen3.5-9B")
     other = real_tokenizers.load("Qwen/Qwen3.5-9B", name_or_path="Qwen/Qwen3.5-0.8B", template=False)
-    assert opener(resolve("Qwen/Qwen3.5-9B", other, backend="prime")) == OPEN
+    assert opener(resolve("Qwen/Qwen3.5-9B", other, backend="prime", parity="off")) == OPEN
     nano = "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"
     tokenizer_of(nano)
     mislabelled = real_tokenizers.load(nano, name_or_path=nano, template=False)
@@ -163,7 +163,7 @@ def test_gemma_variants_follow_the_model(tokenizer_of: Tokenizers) -> None:
     for model, prefilled in (("google/gemma-4-31B-it", True), ("google/gemma-4-E2B-it", False)):
         for name in ("google/gemma-4-31B-it", "google/gemma-4-E2B-it", "me/sft"):
             tokenizer = real_tokenizers.load("google/gemma-4-E2B-it", name_or_path=name, template=False)
-            renderer = resolve(model, tokenizer, backend="prime")
+            renderer = resolve(model, tokenizer, backend="prime", parity="off")
             text = tokenizer.decode(renderer.render_ids([shapes.user("Hi")], add_generation_prompt=True))
             assert text.endswith("<|channel>thought\n<channel|>") is prefilled
 
@@ -186,7 +186,6 @@ def test_the_wrong_tokenizer_is_a_typed_error(tokenizer_of: Tokenizers) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"thinking": False}, {"renderer_family": "qwen3.5"}])
 def test_pickling_keeps_ids_whatever_the_tokenizer_is_called(options: dict[str, Any], tokenizer_of: Tokenizers) -> None:
-    """CASES 43."""
     tokenizer_of("Qwen/Qwen3.5-0.8B")
     tokenizer = real_tokenizers.load("Qwen/Qwen3.5-0.8B", name_or_path="me/step_40")
     renderer = resolve("Qwen/Qwen3.5-0.8B", tokenizer, **options)
@@ -213,7 +212,6 @@ class Processor:
 
 
 def test_images_need_a_processor(tokenizer_of: Tokenizers) -> None:
-    """CASES 28."""
     pil = pytest.importorskip("PIL.Image")
     from rllm_renderer_core import UnsupportedContentError
 
@@ -222,9 +220,9 @@ def test_images_need_a_processor(tokenizer_of: Tokenizers) -> None:
     part = {"type": "image", "image": pil.new("RGB", (8, 8))}
     seen = [*shapes.OPENING[:1], {"role": "user", "content": [{"type": "text", "text": "What is it?"}, part]}]
     with pytest.raises(UnsupportedContentError) as caught:
-        resolve(model, tokenizer, backend="prime").render_ids(seen)
+        resolve(model, tokenizer, backend="prime", parity="off").render_ids(seen)
     assert caught.value.index == 1
-    renderer = resolve(model, tokenizer, backend="prime", image_processor=Processor())
+    renderer = resolve(model, tokenizer, backend="prime", parity="off", image_processor=Processor())
     out = renderer.render(seen, add_generation_prompt=True)
     assert tokenizer.decode(out.token_ids).count("<|image_pad|>") == 2
     assert out.multi_modal_data.mm_placeholders["image"][0].length == 2

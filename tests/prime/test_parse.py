@@ -9,7 +9,7 @@ import pytest
 import shapes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rllm_renderer_prime.arguments import json_text_in, untyped
+from rllm_renderer_prime.parsing import json_text_in, untyped
 
 from rllm_renderer_core.normal_form.arguments import Schema
 from rllm_renderer_core.types import Termination, ToolCallStatus
@@ -90,7 +90,6 @@ def parsed(model: str, text: str, prime: Prime, tokenizer_of: Tokenizers, tools:
 def test_arguments_have_the_types_that_are_declared(
     model: str, key: str, text: str, value: Any, status: str, prime: Prime, tokenizer_of: Tokenizers
 ) -> None:
-    """CASES 13, 14."""
     out = parsed(model, written(model, **{key: text}), prime, tokenizer_of, TOOLS)
     (call,) = out.tool_calls
     assert (call.arguments, call.status) == ({key: value}, ToolCallStatus(status))
@@ -121,7 +120,7 @@ ONE_CALL = {
 
 @pytest.mark.parametrize("model", list(ONE_CALL))
 def test_one_call_is_the_same_neutral_call_everywhere(model: str, prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 22, 12: with the native id where the format has one, and argument text as the model wrote it where it is JSON."""
+    """With the native id where the format has one, and argument text as the model wrote it where it is JSON."""
     out = parsed(model, ONE_CALL[model], prime, tokenizer_of, TOOLS)
     (call,) = out.tool_calls
     assert (call.name, call.arguments, call.status) == ("look", {"q": "tea"}, ToolCallStatus.OK)
@@ -168,7 +167,6 @@ def test_order_is_kept_and_good_calls_between_broken_ones(prime: Prime, tokenize
 
 
 def test_a_call_that_was_sketched_in_reasoning_is_none(prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 10."""
     for model in (QWEN35, NEMOTRON, MINIMAX, GLM):
         text = written(model, q="tea")
         closed = text.partition("</think>")[2]
@@ -180,7 +178,6 @@ def test_a_call_that_was_sketched_in_reasoning_is_none(prime: Prime, tokenizer_o
 
 @pytest.mark.parametrize("model", [QWEN35, NEMOTRON, MINIMAX, GLM, KIMI])
 def test_a_cut_inside_reasoning(model: str, prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 06."""
     out = parsed(model, "Weighing both, the first", prime, tokenizer_of)
     assert (out.reasoning_content, out.content) == ("Weighing both, the first", "")
     assert (out.reasoning_complete, out.termination) == (False, Termination.TRUNCATED)
@@ -199,7 +196,6 @@ def test_a_cut_inside_reasoning(model: str, prime: Prime, tokenizer_of: Tokenize
     ],
 )
 def test_termination(text: str, termination: Termination, prime: Prime, tokenizer_of: Tokenizers) -> None:
-    """CASES 23."""
     assert parsed(QWEN3, text, prime, tokenizer_of).termination is termination
 
 

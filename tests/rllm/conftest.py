@@ -11,11 +11,16 @@ import rllm_changes
 import rllm_source
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "changed" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.needs("rllm"))
+
+
 @pytest.fixture(scope="session")
 def changed(tmp_path_factory):
     """rLLM's repository with the patch of its revision."""
-    if reason := rllm_source.missing():
-        pytest.skip(reason)
     return rllm_changes.changed_copy(tmp_path_factory.mktemp("changed") / "rllm")
 
 

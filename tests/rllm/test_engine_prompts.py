@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
 import rllm_source
-
-pytestmark = pytest.mark.slow
 
 EFFORT = """
 import asyncio, types

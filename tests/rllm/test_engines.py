@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 import rllm_source
 
-pytestmark = pytest.mark.slow
-
 MODELS = ("Qwen/Qwen3-8B", "MiniMaxAI/MiniMax-M3", "deepseek-ai/DeepSeek-V4-Flash")
 
 SCRIPT = """

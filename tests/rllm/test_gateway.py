@@ -15,7 +15,7 @@ from scripted_client import play
 
 from rllm_renderer_core import resolve
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("gateway")]
+pytestmark = pytest.mark.usefixtures("gateway")
 
 CASES = {
     "prime": ("Qwen/Qwen3-8B", "renderers"),

@@ -9,8 +9,6 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 SCRIPT = '''
 import asyncio, json, threading
 import httpx

@@ -2,7 +2,7 @@
 
 Sessions of eight turns with reasoning, parallel calls and a turn that was cut off. What reaches the client is what was
 scripted, the ids are one segment, and what each bridge adds is what the official template puts there. One model by default; all
-with ``RENDERER_WHOLE=1``.
+with ``--whole``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from scripted_client import check_answer, play
 from rllm_renderer_core import resolve, select_backend
 
 pytestmark = [
-    pytest.mark.slow,
     # DeepSeek V3.1's renderer differs from its template in how it declares tools, which is said.
     pytest.mark.filterwarnings("ignore::rllm_renderer_core.errors.RendererWarning"),
 ]

@@ -17,7 +17,6 @@ from scripted_client import play
 
 from rllm_renderer_core import Resolution, resolve, select_backend
 
-pytestmark = pytest.mark.slow
 MODEL = "Qwen/Qwen3-8B"
 
 

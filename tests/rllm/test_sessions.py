@@ -2,7 +2,7 @@
 
 For each kind of engine, JSON and streams: eight turns are one segment, each traced, with calls and reasoning in their places;
 an answer that the client edited, dropped or added to is a new segment with the client's text. One model by default; all with
-``RENDERER_WHOLE=1``.
+``--whole``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import real_tokenizers
 import rllm_source
 import scripted_rollout as script
 from sampling import WHOLE
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("engine", ["tinker", "fireworks", "verl"])

@@ -8,7 +8,6 @@ import pytest
 import real_tokenizers
 import rllm_source
 
-pytestmark = pytest.mark.slow
 MODEL = "Qwen/Qwen3-8B"
 
 SCRIPT = """

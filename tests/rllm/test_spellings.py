@@ -229,8 +229,9 @@ def test_images_reach_a_renderer_of_images_before_the_text(no_plugins, install, 
     source = source.replace(
         "        return ToyRenderer(query.tokenizer)",
         """        from types import SimpleNamespace
+        from rllm_renderer_core import RendererTraits
         class Seeing(ToyRenderer):
-            supports_media = True
+            traits = RendererTraits(supports_media=True)
             def render(self, messages, **options):
                 texts = ["".join(part.get("text", "") for part in message["content"]) for message in messages]
                 out = ToyRenderer.render(self, [{**m, "content": t} for m, t in zip(messages, texts)], **options)
@@ -243,8 +244,8 @@ def test_images_reach_a_renderer_of_images_before_the_text(no_plugins, install, 
     )
     install("rllm-renderer-seeing", source=source)
     renderer = rllm.resolve("me/see", tokenizer).renderer
-    chunks = renderer.token_input([{"role": "user", "content": "what?", "images": ["a picture", "another"]}])
-    assert [getattr(chunk, "image", None) for chunk in chunks] == ["a picture", "another", None]
+    chunks = renderer.token_input([{"role": "user", "content": "what?", "images": [b"a picture", b"another"]}])
+    assert [getattr(chunk, "image", None) for chunk in chunks] == [b"a picture", b"another", None]
     assert renderer.parse_completion([*toy.encode("a cat"), toy.END], chunks).content == "a cat"
 
 

@@ -9,8 +9,6 @@ import real_tokenizers
 import rllm_source
 from rllm_changes import ENGINE_TESTS, GATEWAY_TESTS
 
-pytestmark = pytest.mark.slow
-
 
 def passed(result):
     """The number of tests that passed, where none failed."""

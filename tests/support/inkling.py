@@ -17,11 +17,7 @@ def missing() -> str | None:
     for package in ("tml_renderers", "renderers"):
         if importlib.util.find_spec(package) is None:
             return f"not proved for {MODEL}: {package} isn't installed"
-    try:
-        tokenizer()
-    except LookupError as error:
-        return f"not proved for {MODEL}: {error}"
-    return None
+    return real_tokenizers.missing("openai/gpt-oss-20b")
 
 
 @functools.cache
@@ -31,7 +27,7 @@ def tokenizer() -> Any:
 
     upstream = tokenizers.O200kBaseChatTokenizer()
     control = {int(upstream.encode_special(name)) for name in upstream.special_tokens()}
-    data = json.loads(real_tokenizers.MODELS["openai/gpt-oss-20b"].vocabulary())
+    data = json.loads(real_tokenizers.vocabulary("openai/gpt-oss-20b"))
     others = {added["content"] for added in data["added_tokens"]}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     data["added_tokens"] = [{"id": token, "content": upstream.decode([token]), **flags} for token in sorted(control)]

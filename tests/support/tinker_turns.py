@@ -51,7 +51,7 @@ class Turn:
         if self.case.renderer == "inkling":
             return self.ids("<|content_text|>")
         inside = not self.resolved.parse_response(self.ids(FOUR), prompt_ids=self.prompt).reasoning_complete
-        return [self.resolved.upstream.reasoning_ids[1]] if inside else []
+        return [self.resolved.upstream.traits.reasoning_ids()[1]] if inside else []
 
     @cached_property
     def stop(self):

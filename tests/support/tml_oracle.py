@@ -95,7 +95,7 @@ def official(case: Case, probe: Probe) -> list[int] | None:
     try:
         return list(
             template(case.model, case.thinking).render_ids(
-                probe.messages, tools=probe.tools, add_generation_prompt=probe.opener
+                probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt
             )
         )
     except Exception:
@@ -105,7 +105,7 @@ def official(case: Case, probe: Probe) -> list[int] | None:
 def _encoded(case: Case, probe: Probe) -> list[int] | None:
     """DeepSeek's encoder writes an opener behind a user's turn, and none behind an assistant's."""
     messages = copy.deepcopy(list(probe.messages))
-    if probe.opener == (messages[-1]["role"] == "assistant"):
+    if probe.generation_prompt == (messages[-1]["role"] == "assistant"):
         return None
     if probe.tools:
         if messages[0]["role"] != "system":

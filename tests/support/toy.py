@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rllm_renderer_core import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
+from rllm_renderer_core import ParsedResponse, RenderedTokens, RendererTraits, Termination, ToolCall, ToolCallStatus
 
 BOS, SYSTEM, USER, ASSISTANT, TOOL, END, THINK, UNTHINK, CALL, ARGS, UNCALL, RESULT = range(1, 13)
 ROLES = {"system": SYSTEM, "developer": SYSTEM, "user": USER, "assistant": ASSISTANT, "tool": TOOL}
@@ -43,7 +43,7 @@ class ToyTokenizer:
 
 
 class ToyRenderer:
-    reasoning_ids = (THINK, UNTHINK)
+    traits = RendererTraits(reasoning_ids=lambda: (THINK, UNTHINK))
 
     def __init__(self, tokenizer: Any = None) -> None:
         self.tokenizer = tokenizer if tokenizer is not None else ToyTokenizer()

@@ -8,13 +8,9 @@ import pytest
 import real_tokenizers
 import shapes
 from rllm_renderer_template import SeamBridge
+from served import resolved
 
-from rllm_renderer_core import resolve
 from rllm_renderer_core.testing import RendererConformance
-
-GONE = {
-    model: real_tokenizers.missing(model) for model in ("Qwen/Qwen3-8B", "zai-org/GLM-5", "meta-llama/Llama-3.2-3B-Instruct")
-}
 
 
 class ChatTemplate(RendererConformance):
@@ -25,9 +21,9 @@ class ChatTemplate(RendererConformance):
 
     @pytest.fixture
     def renderer(self):
-        if GONE[self.model]:
-            pytest.skip(GONE[self.model])
-        return resolve(self.model, real_tokenizers.load(self.model), backend="chat-template")
+        if why := real_tokenizers.missing(self.model):
+            pytest.skip(why)
+        return resolved(self.model, "chat-template")
 
     def reference(self, messages, tools, add_generation_prompt):
         tokenizer = real_tokenizers.load(self.model)
@@ -39,6 +35,7 @@ class TestQwen3(ChatTemplate):
     model = "Qwen/Qwen3-8B"
 
 
+@pytest.mark.whole
 class TestGLM5(ChatTemplate):
     model = "zai-org/GLM-5"
 

@@ -1,6 +1,6 @@
 """Learned parsers over public chat templates: generated turns with calls on each, right or flagged, none wrong.
 
-A fixed sample of templates; all of them with ``PUBLIC_TEMPLATES=all`` (``make corpus``), which also prints the table.
+A fixed sample of templates; all of them with ``--whole``, which also prints the table.
 llama.cpp's autoparser (October 2026) reads 1,259 of 1,921 such turns right, and loses calls in silence in 232; a learned parser
 shall read nine of ten right, those of templates without a proven parser counted, and flag the others.
 """
@@ -8,23 +8,21 @@ shall read nine of ten right, those of templates without a proven parser counted
 from __future__ import annotations
 
 import collections
-import hashlib
-import os
 
 import pytest
+import sampling
 from generated_turns import Template, drawn, verdicts
 from rllm_renderer_template.chat_template.template_parser import learned_parser
 
 chat_templates = pytest.importorskip("chat_templates", reason="not proved: the loader of public templates isn't there")
 
-ALL = os.environ.get("PUBLIC_TEMPLATES") == "all"
-SAMPLE, TURNS = 120, 20 if ALL else 3
+SAMPLE, TURNS = 24, sampling.how_many(3, 20)
 
 
 def chosen():
     """Templates with calls: all, or a sample that depends on nothing but their names."""
     with_calls = [name for name in chat_templates.names() if "tool_calls" in chat_templates.source(name)]
-    return with_calls if ALL else sorted(with_calls, key=lambda name: hashlib.sha256(name.encode()).digest())[:SAMPLE]
+    return sampling.by_name(with_calls, SAMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -69,5 +67,5 @@ def test_where_calls_show_a_way_of_writing_them_is_proven(outcomes):
     print(f"\n{len(outcomes)} templates show calls, {len(declined)} declined")
     for name, why in declined.items():
         print(f"  {name}: {why}")
-    assert outcomes and len(declined) <= 0.05 * len(outcomes) + (not ALL)
+    assert outcomes and len(declined) <= 0.05 * len(outcomes) + (not sampling.WHOLE)
     assert all(declined.values())

@@ -1,28 +1,26 @@
 """Training sequences on public chat templates: each trained turn behind the template's own prompt, none lost, none twice.
 
-A fixed sample of templates; all of them with ``PUBLIC_TEMPLATES=all`` (``make corpus``), which also prints the figures.
+A fixed sample of templates; all of them with ``--whole``, which also prints the figures.
 """
 
 from __future__ import annotations
 
 import collections
-import hashlib
-import os
 
 import chat_templates
 import pytest
+import sampling
 from public_supervised import Verdict, verdicts
 
 from rllm_renderer_core import RendererError, resolve
 
-ALL = os.environ.get("PUBLIC_TEMPLATES") == "all"
-SAMPLE = 12
+SAMPLE = 5
 
 
 def chosen() -> list[str]:
     """All templates, or a sample that depends on nothing but their names."""
     found = chat_templates.names()
-    return found if ALL else sorted(found, key=lambda name: hashlib.sha256(name.encode()).digest())[:SAMPLE]
+    return sampling.by_name(found, SAMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +65,6 @@ def test_a_turn_is_left_out_only_where_the_template_forbids_it(outcomes: dict[st
         if each.needless:
             print(f"  {name}, {each.conversation}, {each.history}: {each.needless[:200]}")
     none = {name: why for name, why in outcomes.items() if isinstance(why, str)}
-    assert len(none) <= (len(chosen()) // 20 if ALL else 2), none
+    assert len(none) <= (len(chosen()) // 20 if sampling.WHOLE else 2), none
     assert sum(each.trained for _, each in found) >= 6 * len(chosen())
     assert [(name, each) for name, each in found if each.needless] == []

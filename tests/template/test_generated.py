@@ -1,6 +1,6 @@
 """Generated turns and broken completions through the learned parser of real models: right or flagged, never wrong.
 
-A small sample; ``GENERATED_TURNS=500`` and ``MUTATIONS=20000`` for the whole (a turn or a mutation costs a millisecond or two).
+A small sample of models and turns; all of them with ``--whole``.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import collections
 import functools
 import json
-import os
 import random
 
 import pytest
 import real_tokenizers
 from generated_turns import TOOLS, Template, drawn, verdicts
+from sampling import chosen, how_many
 
 from rllm_renderer_core import Termination, ToolCallStatus, resolve
 
-TURNS = int(os.environ.get("GENERATED_TURNS", "25"))
-MUTATIONS = int(os.environ.get("MUTATIONS", "150"))
+TURNS = how_many(25, 500)
+MUTATIONS = how_many(150, 2_000)
 FEW = (
     "Qwen/Qwen3-8B",
     "Qwen/Qwen3.5-9B",
@@ -27,8 +27,8 @@ FEW = (
     "MiniMaxAI/MiniMax-M3",
     "google/gemma-4-E2B-it",
 )
-MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
-SAMPLE = [model for model in MODELS if model in FEW or TURNS > 25]
+MODELS = [model for model in real_tokenizers.here() if real_tokenizers.MODELS[model].template is not None]
+SAMPLE = chosen(MODELS, FEW)
 
 
 @functools.cache
@@ -90,7 +90,7 @@ def test_mutated_completions_lose_nothing_and_invent_no_call(model):
         kept = out.content + (out.reasoning_content or "") + "".join(call.raw for call in out.tool_calls)
         if out.termination is not Termination.MALFORMED:
             # Every word is somewhere: in content, in reasoning, in a call's own text, or it is the format's.
-            frame = "".join(parser.frames.values()) + template.tokenizer.decode(sorted(parser.stop_ids))
+            frame = "".join(parser.delimiters.values()) + template.tokenizer.decode(sorted(parser.stop_ids))
             lost = collections.Counter(text) - collections.Counter(kept + frame * 2)
             assert not {char for char in lost if char.isalnum() and char not in frame}, (text, out)
         for call in out.tool_calls:

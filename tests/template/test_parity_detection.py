@@ -109,7 +109,8 @@ def test_nothing_else_may_be_refused(install):
 
 def test_an_option_that_the_backend_cant_honour_is_no_match(install):
     install("rllm-renderer-toy", source=plugin_source("right"))
-    found = detection.try_all(load_backends()[0][0], Query("m", TemplateTokenizer(), thinking=True), parity.Budget())
+    toy = next(each for each in load_backends().registered if each.backend.name == "toy")
+    found = detection.try_all(toy, Query("m", TemplateTokenizer(), thinking=True), parity.Budget())
     assert [each.error for each in found] == ["can't honour thinking=True"]
 
 

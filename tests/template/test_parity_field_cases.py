@@ -10,7 +10,7 @@ from rllm_renderer_template.parity.comparison import template_renderer
 from rllm_renderer_template.parity.probes import FIVE, LIDS, ONE_CALL, OPENING
 
 from rllm_renderer_core import RendererError, resolve
-from rllm_renderer_core.plugin import Query, in_probe
+from rllm_renderer_core.plugin import Query, rendering_probes
 from rllm_renderer_core.plugin.discovery import load_backends
 
 
@@ -78,8 +78,7 @@ def test_as_the_template_or_refused(model):
     if reason := real_tokenizers.missing(model):
         pytest.skip(reason)
     tokenizer = real_tokenizers.load(model)
-    token = in_probe.set(True)
-    try:
+    with rendering_probes():
         reference = template_renderer(Query(model, tokenizer, date="2031-03-04"))
         compared = 0
         wrong = []
@@ -96,8 +95,6 @@ def test_as_the_template_or_refused(model):
                 known = KNOWN.get((model.partition("/")[2], each.backend.name), ())
                 if not isinstance(got, RendererError) and got != expected and not name.startswith(known or "-"):
                     wrong.append(f"{renderer.backend}:{renderer.name}: {name}")
-    finally:
-        in_probe.reset(token)
     if not compared:
         pytest.skip(f"not proved for {model}: no installed backend serves it by name")
     assert not wrong
@@ -108,7 +105,7 @@ def test_as_the_template_or_refused(model):
     [("tinker", "gpt_oss_medium_reasoning"), ("prime", "gpt-oss"), ("tml", None)],
     ids=lambda each: each,
 )
-def test_case_62_in_the_declarations_of_gpt_oss(backend, renderer):
+def test_in_the_declarations_of_gpt_oss(backend, renderer):
     """By itself: its prompt has the day in it."""
     model, day = "openai/gpt-oss-20b", "2031-03-04"
     pytest.importorskip({"prime": "renderers", "tinker": "tinker_cookbook", "tml": "tml_renderers"}[backend])

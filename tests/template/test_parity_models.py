@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import os
 import subprocess
 import sys
 
 import pytest
 import real_tokenizers
+import served
 from rllm_renderer_template.parity.detection import LEAST_PROBES, detect
 from shapes import SHAPES, TOOLS, closes, continuation, sampled_turn, template_text
 
@@ -47,22 +46,17 @@ FOUND = {
 LIGHT = ("prime", "minimax-m3")
 
 
-@functools.cache
 def hidden(model):
-    why = real_tokenizers.missing(model)
-    if why:
+    if why := real_tokenizers.missing(model):
         pytest.skip(why)
-    tokenizer = real_tokenizers.load(model, name_or_path=HIDDEN)
-    if not tokenizer.chat_template:
-        pytest.skip(f"{model} has no chat template")
-    return tokenizer
+    return real_tokenizers.load(model, name_or_path=HIDDEN)
 
 
 def light_backends():
     return [each for each in load_backends()[0] if each.backend.name in LIGHT]
 
 
-@pytest.mark.parametrize("model", real_tokenizers.MODELS)
+@pytest.mark.parametrize("model", served.models(template=True))
 def test_who_is_found(model):
     found = detect(light_backends(), Query(HIDDEN, hidden(model)))
     assert (found.winner.name if found.winner else None) == FOUND.get(model), found.outcome
@@ -73,7 +67,7 @@ def test_who_is_found(model):
         assert found.winner.report.accepted >= LEAST_PROBES
 
 
-@pytest.mark.parametrize("model", FOUND)
+@pytest.mark.parametrize("model", [model for model in served.models() if model in FOUND])
 def test_what_is_found_bridges_as_the_official_template_continues(model):
     tokenizer = hidden(model)
     renderer = resolve(None, tokenizer)
@@ -96,13 +90,11 @@ def test_what_is_found_bridges_as_the_official_template_continues(model):
     assert equal >= 7
 
 
+@pytest.mark.needs("cookbook")
 @pytest.mark.parametrize(
     ("model", "renderer"), [("zai-org/GLM-5.2", "glm_moe_dsa"), ("mistralai/Ministral-3-14B-Reasoning-2512", "mistral")]
 )
 def test_the_cookbooks_renderer_is_found_after_prime(model, renderer, monkeypatch):
-    if importlib.util.find_spec("training") is None:
-        pytest.skip(f"not proved for {model}: the Fireworks cookbook isn't installed")
-    pytest.importorskip("rllm_renderer_fireworks")
     monkeypatch.setenv("RLLM_RENDERER_DISABLED", "tml")  # whose renderer of GLM-5.2 is equal too, and comes first
     found = resolve(None, hidden(model))
     assert (found.backend, found.name) == ("fireworks", renderer)
@@ -141,6 +133,7 @@ def test_a_listed_model_on_its_own_tokenizer_is_equal(model):
 CODE = """
 import sys
 import real_tokenizers
+import served
 from rllm_renderer_core import resolve
 tokenizer = real_tokenizers.load("zai-org/GLM-5.1", name_or_path="ckpt-step-40")
 before = set(sys.modules)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-import functools
 import importlib.util
 import re
 
 import pytest
 import real_tokenizers
+import served
 from rllm_renderer_template.parity.comparison import Budget
 from rllm_renderer_template.parity.detection import detect, try_all
-from sampling import every
+from sampling import WHOLE
 
 from rllm_renderer_core.plugin import Query
 from rllm_renderer_core.plugin.discovery import load_backends
@@ -53,15 +53,13 @@ RIGHT = {
 """The renderers that are made for a model, whether or not they equal its template here. Any other one must differ."""
 
 
-@functools.cache
+MODELS = served.models(template=True) if WHOLE else served.models(template=True)[::3]
+
+
 def tokenizer_of(model):
-    why = real_tokenizers.missing(model)
-    if why:
+    if why := real_tokenizers.missing(model):
         pytest.skip(why)
-    tokenizer = real_tokenizers.load(model, name_or_path="ckpt-step-40")
-    if not tokenizer.chat_template:
-        pytest.skip(f"{model} has no chat template")
-    return tokenizer
+    return real_tokenizers.load(model, name_or_path="ckpt-step-40")
 
 
 def passing(model, light):
@@ -70,13 +68,13 @@ def passing(model, light):
     return {tried.name for each in registered for tried in try_all(each, query, Budget(float("inf"))) if tried.passed}
 
 
-@pytest.mark.parametrize("model", every(3, real_tokenizers.MODELS))
+@pytest.mark.parametrize("model", MODELS)
 def test_only_a_models_own_renderers_pass(model):
     assert passing(model, True) <= RIGHT.get(model, set())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", every(3, real_tokenizers.MODELS))
+@pytest.mark.whole
+@pytest.mark.parametrize("model", MODELS)
 def test_only_a_models_own_renderers_pass_with_torch(model):
     if importlib.util.find_spec("tinker_cookbook") is None:
         pytest.skip(f"not proved for {model}: tinker_cookbook isn't installed")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from rllm_renderer_template.parity.probes import PROBES, TURN_SHAPES
 
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
-TAGS = {"system", "reasoning", "tools", "calls", "results", "order", "whitespace", "inline", "letters", "no opener"}
+TAGS = {"system", "reasoning", "tools", "calls", "results", "order", "whitespace", "inline", "letters", "no generation prompt"}
 
 
 def test_names_are_unique_and_there_are_nine_shapes():
@@ -30,7 +31,7 @@ def test_every_tag_is_documented_and_has_probes():
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
 def test_tags_say_what_is_in_it(probe):
     assert ("tools" in probe.tags) == bool(probe.tools)
-    assert ("no opener" in probe.tags) == (not probe.opener)
+    assert ("no generation prompt" in probe.tags) == (not probe.generation_prompt)
     assert ("calls" in probe.tags) == any("tool_calls" in message for message in probe.messages)
     assert ("results" in probe.tags) == any(message["role"] == "tool" for message in probe.messages)
     assert ("reasoning" in probe.tags) == any("reasoning_content" in message for message in probe.messages)

@@ -8,14 +8,14 @@ import pickle
 import weakref
 
 import pytest
+from rllm_renderer_template.memory import remembered
 from rllm_renderer_template.parity import comparison as parity
-from rllm_renderer_template.parity.comparison import Budget, compare, remembered
+from rllm_renderer_template.parity.comparison import Budget, compare
 from rllm_renderer_template.parity.probes import PROBES
 from rllm_renderer_template.parity.report import Difference, Outcome
 from toy_template import TemplateTokenizer, plugin_source
 
 from rllm_renderer_core import OptionError, TokenizerError, resolve
-from rllm_renderer_core.plugin import Query
 
 WHITE = sum("whitespace" in probe.tags for probe in PROBES)
 
@@ -138,7 +138,8 @@ def test_a_tokenizer_that_cant_be_referred_to_is_compared_each_time():
         __slots__ = ()
         chat_template = "x"
 
-    assert remembered(Query("m", Slotted()), "template") == {}
+    remembered(Slotted(), "template")["key"] = 1
+    assert remembered(Slotted(), "template") == {}
 
 
 def test_without_a_template_there_is_nothing_to_compare_with(toy):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import datetime
 import json
 import re
 
 import pytest
 import real_tokenizers
-from rllm_renderer_template import LearnedParser
+from rllm_renderer_template import LearnedParser, learned_parser
 
 from rllm_renderer_core import NoBackendError, Termination, ToolCallStatus, explain, resolve
 from rllm_renderer_core.errors import TokenIdError
@@ -49,29 +51,27 @@ def test_what_is_learned_of_qwen():
     parser = renderer(QWEN).upstream.parser
     assert parser.parses_tool_calls and parser.why_no_tool_calls is None and parser.why_no_text is None
     assert parser.reasoning == "proven"
-    assert parser.frames["before calls"].strip() == "<tool_call>"
-    tags = parser.frames["reasoning opens"], parser.frames["reasoning closes"]
+    assert parser.delimiters["before calls"].strip() == "<tool_call>"
+    tags = parser.delimiters["reasoning opens"], parser.delimiters["reasoning closes"]
     ids = tuple(tokenizer(QWEN).convert_tokens_to_ids(tag.strip()) for tag in tags)
     assert parser.reasoning_ids == ids
     assert str(parser.proofs) in str(parser)
 
 
-@pytest.mark.parametrize(
-    ("model", "opening"), [(M3, "<mm:think>"), (GEMMA4, "<|channel>")], ids=["case 68, MiniMax-M3", "Gemma 4"]
-)
+@pytest.mark.parametrize(("model", "opening"), [(M3, "<mm:think>"), (GEMMA4, "<|channel>")], ids=["MiniMax-M3", "Gemma 4"])
 def test_reasoning_markers_come_from_the_template_not_from_the_vocabulary(model, opening):
     parser = renderer(model).upstream.parser
-    assert parser.frames["reasoning opens"].startswith(opening)
+    assert parser.delimiters["reasoning opens"].startswith(opening)
     # One id opens it, or the core parses completions to know whether they end inside reasoning.
     assert parser.reasoning_ids is None or parser.reasoning_ids[0] == tokenizer(model).convert_tokens_to_ids(opening)
 
 
-def test_case_69_the_label_of_reasoning_is_not_reasoning():
+def test_the_label_of_reasoning_is_not_reasoning():
     out = parsed(GEMMA4, "<|channel>thought\nwhy\n<channel|>four<turn|>")
     assert (out.reasoning_content, out.content) == ("why", "four")
 
 
-def test_case_63_a_decode_cleans_up_no_spaces():
+def test_a_decode_cleans_up_no_spaces():
     llama = tokenizer(LLAMA)
     kept, llama.clean_up_tokenization_spaces = llama.clean_up_tokenization_spaces, True
     try:
@@ -81,7 +81,7 @@ def test_case_63_a_decode_cleans_up_no_spaces():
     assert out.content == "x != y , z"
 
 
-def test_case_60_a_prompt_that_closed_the_reasoning_is_followed_by_content():
+def test_a_prompt_that_closed_the_reasoning_is_followed_by_content():
     out = parsed(QWEN, "four<|im_end|>", "<|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\n<think>\nshort</think>")
     assert (out.content, out.reasoning_content, out.termination) == ("four", None, Termination.STOP)
 
@@ -110,7 +110,7 @@ def test_where_a_prompt_ends_inside_reasoning(prompt, inside):
     assert out.reasoning_complete is not inside
 
 
-def test_case_10_a_call_sketched_in_reasoning_stays_there():
+def test_a_call_sketched_in_reasoning_stays_there():
     out = parsed(QWEN, f"<think>\nSay {CALL}?\n</think>\n\n{CALL}<|im_end|>")
     assert [call.name for call in out.runnable] == ["look"] and len(out.tool_calls) == 1
     assert "look" in out.reasoning_content
@@ -143,9 +143,9 @@ def test_what_is_broken_is_flagged_and_shown(text, status):
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param("tea\n<parameter=n>\n3", id="case 65, a parameter without its close"),
-        pytest.param("a\n</parameter> b", id="case 21, a closing tag in a value"),
-        pytest.param("a\n</parameter>\n<parameter=q>\nb", id="case 80, one parameter twice"),
+        pytest.param("tea\n<parameter=n>\n3", id="a parameter without its close"),
+        pytest.param("a\n</parameter> b", id="a closing tag in a value"),
+        pytest.param("a\n</parameter>\n<parameter=q>\nb", id="one parameter twice"),
     ],
 )
 def test_a_parameter_that_can_not_be_told_is_never_ok(value):
@@ -157,10 +157,10 @@ def test_a_parameter_that_can_not_be_told_is_never_ok(value):
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        pytest.param("1e400", None, id="case 75, a number that JSON can't hold"),
-        pytest.param("soon", None, id="case 78, a number that isn't one"),
+        pytest.param("1e400", None, id="a number that JSON can't hold"),
+        pytest.param("soon", None, id="a number that isn't one"),
         pytest.param("2.5", 2.5, id="a number"),
-        pytest.param("9" * 4400, None, id="case 77, an integer of 4,400 digits"),
+        pytest.param("9" * 4400, None, id="an integer of 4,400 digits"),
     ],
 )
 def test_parameters_are_typed_by_the_declared_tool(written, value):
@@ -254,4 +254,19 @@ def test_a_renderer_that_refuses_everything_is_not_guessed_at():
     out = parser.parse_response([*b"<think>a</think>b", 0])
     assert (out.content, out.termination) == ("<think>a</think>b", Termination.STOP)
     assert not parser.parses_tool_calls and "no" in parser.why_no_text == parser.why_no_tool_calls
-    assert json.dumps(parser.frames) == "{}"
+    assert json.dumps(parser.delimiters) == "{}"
+
+
+def test_a_parser_is_kept_for_what_it_was_learned_from_and_nothing_else():
+    qwen = copy.deepcopy(tokenizer(QWEN))
+    stops, day = [qwen.eos_token_id], datetime.date(2026, 1, 2)
+    first = learned_parser(qwen, {}, stops)
+    assert learned_parser(qwen, {}, stops) is first
+    days = (day, day.replace(year=2026), day.replace(day=3))
+    dated = [learned_parser(qwen, {"strftime_now": day.strftime}, stops) for day in days]
+    assert dated[0] is dated[1] and dated[1] is not dated[2]
+    qwen.add_tokens(["<|later|>"], special_tokens=True)
+    later = learned_parser(qwen, {}, stops)
+    assert later is not first
+    qwen.bos_token = "<|later|>"
+    assert learned_parser(qwen, {}, stops) not in (first, later)

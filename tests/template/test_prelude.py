@@ -1,4 +1,4 @@
-"""Case 108: what transformers no longer hands over to a template is put back, whichever version is installed."""
+"""What transformers no longer hands over to a template is put back, whichever version is installed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def strict_of():
     return make
 
 
-def test_case_108_calls_of_deepseek_v3_are_rendered(strict_of):
+def test_calls_of_deepseek_v3_are_rendered(strict_of):
     model = "deepseek-ai/DeepSeek-V3"
     for messages in ([*OPENING, ONE_CALL], [*OPENING, ONE_CALL, FIVE]):
         ids = renderer_of(tokenizer_of(model), model).render_ids(messages)
@@ -58,7 +58,7 @@ def test_case_108_calls_of_deepseek_v3_are_rendered(strict_of):
 
 
 @pytest.mark.parametrize("model", DATES)
-def test_case_108_the_day_of_the_resolution_is_printed(strict_of, model):
+def test_the_day_of_the_resolution_is_printed(strict_of, model):
     messages = list(OPENING)
     ids = renderer_of(tokenizer_of(model), model).render_ids(messages, add_generation_prompt=True)
     assert "2031" in tokenizer_of(model).decode(ids)

@@ -9,7 +9,7 @@ import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rllm_renderer_template import SeamBridge
-from toy import ASSISTANT, CONTROL, END, NEWLINE, ROLES, THINK, TOOL, UNTHINK, USER, ToyRenderer, encode
+from toy import ASSISTANT, CONTROL, END, NEWLINE, RESULT, ROLES, THINK, TOOL, UNTHINK, USER, ToyRenderer, encode
 
 from rllm_renderer_core import BridgeDeclined
 
@@ -111,7 +111,7 @@ def test_attribution_is_left_to_the_wrapper():
 
 
 TEXTS = st.one_of(
-    st.text(max_size=20), st.sampled_from(["alpha1", "omega7", "zq9", "ping", "zq9ping", "alpha1 omega7", "", "\n", "s"])
+    st.text(max_size=20), st.sampled_from(["omega", "xray", "yankee", "ping", "yankeeping", "omega xray", "", "\n", "s"])
 )
 MESSAGES = st.lists(
     st.builds(lambda role, text: {"role": role, "content": text}, st.sampled_from(["user", "system"]), TEXTS),
@@ -132,7 +132,7 @@ def test_any_text_equals_the_hand_written_bridge_the_seams_own_markers_too(new):
 # Endings
 
 
-def test_a_doubled_stop_is_declined_row_24():
+def test_a_doubled_stop_is_declined():
     assert "ids follow the stop" in reason(Format().seam(), [*FOUR, END, END], [user()])
 
 
@@ -145,7 +145,7 @@ def test_a_completion_that_ends_in_another_control_token_is_declined():
     assert "control token" in reason(Format().seam(), [*FOUR, THINK], [user()])
 
 
-def test_new_text_never_absorbs_sampled_ids_row_24():
+def test_new_text_never_absorbs_sampled_ids():
     class Markers(Format):
         """Text that spells a control token becomes it, as in most tokenizers."""
 
@@ -290,7 +290,7 @@ def test_hypotheses_about_calls_are_tried_in_the_conversation_that_was_accepted(
 
 
 @pytest.mark.parametrize("name", DECLINED)
-def test_a_format_that_cannot_be_bridged_is_declined_with_the_reason_rows_04_55(name):
+def test_a_format_that_cannot_be_bridged_is_declined_with_the_reason(name):
     make, new, words = DECLINED[name]
     seam = make().seam()
     assert words in reason(seam, [*FOUR, END], new)
@@ -303,7 +303,7 @@ def test_what_a_format_refuses_for_one_shape_does_not_stop_another():
     assert seam.bridge_to_next_turn(P, [*FOUR, END], [user()])
 
 
-def test_a_leading_system_block_is_not_repeated_row_54():
+def test_a_leading_system_block_is_not_repeated():
     class DefaultSystem(Format):
         def conversation(self, messages):
             default = [] if messages[0]["role"] == "system" else [{"role": "system", "content": "You are a toy."}]
@@ -400,7 +400,7 @@ class Merged(Format):
         return out
 
 
-def test_results_share_the_turn_that_a_full_render_gives_them_row_17():
+def test_results_share_the_turn_that_a_full_render_gives_them():
     completion = [*FOUR, END]
     out = Merged().seam().bridge_to_next_turn(P, completion, [result("A"), result("B"), user("Sure?")])
     results = [USER, toy.RESULT, *encode("A"), toy.RESULT, *encode("B"), END, NEWLINE]
@@ -489,7 +489,7 @@ def test_a_cached_shape_costs_one_render():
     seam = form.seam()
     seam.bridge_to_next_turn(P, [*FOUR, END], [user("first")])
     before = form.renders
-    for text in ("second", "third, and longer", "zq9"):
+    for text in ("second", "third, and longer", "yankee"):
         seam.bridge_to_next_turn(P, [*FOUR, END], [user(text)])
     assert form.renders == before + 3
 
@@ -527,11 +527,56 @@ def test_a_head_that_depends_on_the_text_is_learned_anew():
     assert delta(out, [*FOUR, END]) == [NEWLINE, *form.message(user("x?")), ASSISTANT]
 
 
+class WantsTextWithoutTools(Format):
+    """Shows text beside calls behind their results, and without tools refuses a turn of calls that has none."""
+
+    def __call__(self, messages, tools):
+        if not tools and any(message.get("tool_calls") and not message["content"] for message in messages):
+            raise ValueError("a turn without text")
+        return super().__call__(messages, tools)
+
+    def conversation(self, messages):
+        out, kept = [], ""
+        for message in messages:
+            if kept and message["role"] != "tool":
+                out, kept = [*out, *encode(kept)], ""
+            if message.get("tool_calls"):
+                kept, message = message["content"], {**message, "content": ""}
+            out += self.message(message)
+        return out + encode(kept)
+
+
+def test_what_was_bridged_before_changes_no_bridge():
+    tools = [{"type": "function", "function": {"name": "look"}}]
+    previous, new = said(call("look", "c0")), [result(name="look", tool_call_id="c0")]
+    warm, fresh = WantsTextWithoutTools().seam(), WantsTextWithoutTools().seam()
+    assert reason(warm, [*FOUR, END], new, previous_message=previous)  # accepted with text alone
+    for seam in (fresh, warm):
+        out = seam.bridge_to_next_turn(P, [*FOUR, END], new, tools=tools, previous_message=previous)
+        assert delta(out, [*FOUR, END]) == [NEWLINE, *Format().message(new[0]), ASSISTANT]
+
+
+def test_the_close_that_history_shows_is_learned_for_each_list_of_tools():
+    class ClosesByTools(Format):
+        """With the tool named ``b`` a turn is closed by another token, which isn't a stop."""
+
+        def __call__(self, messages, tools):
+            ids = super().__call__(messages, tools)
+            return [RESULT if token == END else token for token in ids] if "'b'" in str(tools) else ids
+
+    tools = {name: [{"type": "function", "function": {"name": name}}] for name in "ab"}
+    warm = ClosesByTools().seam()
+    warm.bridge_to_next_turn(P, FOUR, [user()], tools=tools["a"])
+    for seam in (warm, ClosesByTools().seam()):
+        out = seam.bridge_to_next_turn(P, FOUR, [user()], tools=tools["b"])
+        assert delta(out, FOUR) == [RESULT, NEWLINE, USER, *encode("And lids?"), RESULT, NEWLINE, ASSISTANT]
+
+
 def test_the_cache_is_bounded():
     seam = Format().seam(cache_size=4)
     for count in range(1, 9):
         seam.bridge_to_next_turn(P, [*FOUR, END], [user()] * count)
-    assert len(seam._cache) <= 4
+    assert len(seam._experiments._known) <= 4
 
 
 def test_inputs_are_never_changed():

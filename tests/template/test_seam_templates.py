@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import real_tokenizers
+import served
 import shapes
 
 from rllm_renderer_core import BridgeDeclined, NoBridgeError, RenderError, resolve
 from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 
-MODELS = [model for model, source in real_tokenizers.MODELS.items() if source.template is not None]
+MODELS = served.models(template=True)
 
 FORCED = {
     "changes the turns before": "the template moves a system message to the start of the conversation",
@@ -30,7 +31,7 @@ def renderer_of(model: str) -> Any:
     why = real_tokenizers.missing(model)
     if why:
         pytest.skip(why)
-    return resolve(model, real_tokenizers.load(model), backend="chat-template")
+    return served.resolved(model, "chat-template")
 
 
 def cases(model: str, tools: Any, mode: str) -> Any:
@@ -161,11 +162,11 @@ class TestEndings:
 
 @pytest.mark.parametrize("model", ["Qwen/Qwen3.5-9B", "zai-org/GLM-5", "deepseek-ai/DeepSeek-V3.1", "MiniMaxAI/MiniMax-M3"])
 @pytest.mark.parametrize("stopped", [False, True])
-def test_case_07_a_completion_that_ends_inside_reasoning_is_declined(model: str, stopped: bool) -> None:
+def test_a_completion_that_ends_inside_reasoning_is_declined(model: str, stopped: bool) -> None:
     renderer = renderer_of(model)
     tokenizer = real_tokenizers.load(model)
     # DeepSeek's template shows no reasoning; its vocabulary has the markers.
-    opening, _ = renderer.upstream.reasoning_ids or reasoning_ids(tokenizer)
+    opening, _ = renderer.upstream.traits.reasoning_ids() or reasoning_ids(tokenizer)
     prompt = renderer.render_ids(shapes.OPENING, add_generation_prompt=True)
     sampled = [opening, *shapes.encode(tokenizer, "Weighing both, the first")]
     if stopped:
@@ -184,7 +185,7 @@ def test_reasoning_that_the_template_does_not_show_is_bridged_once_closed() -> N
     assert not isinstance(out, BridgeDeclined), out.reason
 
 
-def test_case_06_reasoning_that_the_prompt_opened_is_parsed_as_reasoning() -> None:
+def test_reasoning_that_the_prompt_opened_is_parsed_as_reasoning() -> None:
     renderer = renderer_of("Qwen/Qwen3.5-9B")
     prompt = renderer.render_ids(shapes.OPENING, add_generation_prompt=True)
     sampled = shapes.encode(real_tokenizers.load("Qwen/Qwen3.5-9B"), "Weighing both, the first")
@@ -206,7 +207,7 @@ def test_a_sampled_role_tag_that_contradicts_the_new_messages_is_declined(first:
     assert renderer.bridge_to_next_turn(prompt, swapped, shape.new) is None
 
 
-def test_case_54_a_default_system_block_is_not_repeated() -> None:
+def test_a_default_system_block_is_not_repeated() -> None:
     """Ministral's template opens with a long default system block where there is no system message."""
     model = "mistralai/Ministral-3-14B-Reasoning-2512"
     renderer = renderer_of(model)
@@ -220,7 +221,7 @@ def test_case_54_a_default_system_block_is_not_repeated() -> None:
     assert out.token_ids == prompt + sampled + wanted
 
 
-def test_case_55_a_template_that_raises_is_a_decline_with_its_reason() -> None:
+def test_a_template_that_raises_is_a_decline_with_its_reason() -> None:
     renderer = renderer_of("google/gemma-3-4b-it")
     _, prompt, sampled, _ = next(iter(cases("google/gemma-3-4b-it", None, "named")))
     out = renderer.try_bridge(prompt, sampled, [shapes.user("a"), shapes.user("b")])
@@ -258,7 +259,7 @@ def test_require_bridge_refuses_a_template_that_closes_no_turn() -> None:
 
 
 @pytest.mark.parametrize("form", [dict, lambda found: [{"name": name, "template": found[name]} for name in found]])
-def test_case_87_of_several_templates_the_one_that_serving_takes(form: Any) -> None:
+def test_of_several_templates_the_one_that_serving_takes(form: Any) -> None:
     """With tools ``tool_use``, also where it is the only one; else ``default``, which here knows no calls."""
     with_tools = real_tokenizers.MODELS["Qwen/Qwen3-8B"].template
     assert with_tools is not None
@@ -296,7 +297,7 @@ def test_stops_that_history_shows_are_stops(model: str) -> None:
     assert "<|end|>" not in stops
 
 
-def test_case_12_raw_argument_text_stays_raw_where_the_format_carries_json() -> None:
+def test_raw_argument_text_stays_raw_where_the_format_carries_json() -> None:
     raw = '{"b":1,"a":[true,null]}'
     for model, kept in (("Qwen/Qwen3-8B", True), ("deepseek-ai/DeepSeek-V3.1", True), ("Qwen/Qwen3.5-9B", False)):
         renderer = renderer_of(model)

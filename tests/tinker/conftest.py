@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
+import sampling
 import tinker_oracle
 
 if importlib.util.find_spec("tinker_cookbook") is None:
@@ -24,5 +25,8 @@ def resolved(case):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "case" in metafunc.fixturenames:
-        metafunc.parametrize("case", tinker_oracle.ALL, ids=str)
+    cases = sampling.one_each(tinker_oracle.here(), tinker_oracle.format_of)
+    if "templated" in metafunc.fixturenames:
+        cases = [case for case in cases if tinker_oracle.has_template(case)]
+    for name in {"case", "templated"} & set(metafunc.fixturenames):
+        metafunc.parametrize(name, cases, ids=str)

@@ -46,7 +46,7 @@ def finished(resolved, prompt, sampled):
     """The completion, with the close of the reasoning before it where the prompt opened that."""
     if resolved.parse_response(sampled, prompt_ids=prompt).reasoning_complete:
         return sampled
-    return [resolved.upstream.reasoning_ids[1], *sampled]
+    return [resolved.upstream.traits.reasoning_ids()[1], *sampled]
 
 
 def own_turn(resolved, shape, tools):

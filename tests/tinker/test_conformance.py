@@ -37,19 +37,19 @@ class TestQwen3(_WithReference):
     name = "qwen3"
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestQwen3Instruct(_WithReference):
     name = "qwen3_instruct"
     reasoning = False
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestQwen3_5(_WithReference):
     name = "qwen3_5"
     system_in_new = False
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestQwen3_8(_WithReference):
     name = "qwen3_8_xhigh_reasoning"
     system_in_new = False
@@ -60,14 +60,14 @@ class TestQwen3_8(_WithReference):
         return super().reference(messages, tools, add_generation_prompt)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestDeepSeekV3_1(_WithReference):
     name = "deepseekv3"
     reasoning = False
     system_in_new = False
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestLlama3(_Tinker):
     name = "llama3"
     declarations = calls = results = False
@@ -80,20 +80,22 @@ class TestGptOss(_WithReference):
     stop_token = False  # past turns are closed with <|end|>
 
 
+@pytest.mark.whole
 class TestKimiK26(_WithReference):
     name = "kimi_k26"
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestNemotron3(_WithReference):
     name = "nemotron3"
 
 
+@pytest.mark.whole
 class TestGlm5_3(_Tinker):
     name = "glm5_3_max_reasoning"
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 class TestDeepSeekV4_1(_Tinker):
     name = "deepseekv4_1"
     system_in_new = False

@@ -44,7 +44,7 @@ def test_every_listed_model_has_upstreams_first_recommendation(model):
     ["", "foo", "x/y", "me/Qwen3-8B-sft", "x/not-qwen3-really", "/ckpt/run7/step_40", "Qwen/Qwen3-8B-sft", "qwen/qwen3-8b",
      "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "zai-org/GLM-4.5", "Qwen/", "a/b/c"],
 )  # fmt: skip
-def test_other_names_are_not_covered_rows_48_and_50(model):
+def test_other_names_are_not_covered(model):
     assert covers(model) is None
 
 

@@ -1,17 +1,17 @@
 """Generated bridge calls: P + C and every new message, or declined; never anything else, never an exception.
 
-A few by default; ``RENDERER_FUZZ=10000 pytest tests/tinker/test_generated.py`` runs that many for each renderer.
+A few; hundreds for each renderer with ``--whole``.
 """
 
 import collections
-import os
 import random
 
 import shapes
+from sampling import how_many
 from tinker_generated import check, completion, new_messages
 from tinker_turns import Turn
 
-CALLS = int(os.environ.get("RENDERER_FUZZ", "40"))
+CALLS = how_many(40, 500)
 
 
 def run(case, resolved, count, seed):

@@ -125,7 +125,7 @@ def test_threads_give_what_one_gives(case, resolved):
         assert list(pool.map(work, conversations)) == expected
 
 
-def test_pickling_keeps_the_tokenizer_that_was_passed_in_row_43():
+def test_pickling_keeps_the_tokenizer_that_was_passed_in():
     """Upstream pickles a renderer by the name of a tokenizer, which it loads again; a local path can't be."""
     tokenizer = real_tokenizers.load("Qwen/Qwen3-8B", name_or_path="ckpt/run7")
     renderer = resolve("Qwen/Qwen3-8B", tokenizer, backend="tinker", parity="off")

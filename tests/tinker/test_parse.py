@@ -138,7 +138,7 @@ def test_attempts_keep_their_order_the_broken_ones_too(renderer_of):
     assert (out.content, out.termination) == ("I look.", MALFORMED)
 
 
-def test_a_sketch_inside_reasoning_is_no_call_row_10(renderer_of):
+def test_a_sketch_inside_reasoning_is_no_call(renderer_of):
     for which in (QWEN, QWEN_5):
         turn = qwen(renderer_of, which)
         call = CALLS[which[0]]
@@ -151,7 +151,7 @@ def with_call_only(turn, text):
     return [*turn.ids(text), turn.stops[0]]
 
 
-def test_argument_text_stays_as_the_model_wrote_it_row_12(renderer_of):
+def test_argument_text_stays_as_the_model_wrote_it(renderer_of):
     turn = qwen(renderer_of)
     written = '{"b":1,"a":[true,null],"ü": "é"}'
     (call,) = parse(turn, with_call(turn, f'<tool_call>\n{{"name": "look", "arguments": {written}}}\n</tool_call>')).tool_calls
@@ -169,7 +169,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("kind", "written", "value", "status"), TYPED, ids=str)
-def test_xml_arguments_have_their_declared_type_rows_13_and_14(renderer_of, kind, written, value, status):
+def test_xml_arguments_have_their_declared_type(renderer_of, kind, written, value, status):
     turn = qwen(renderer_of, QWEN_5)
     tools = [{"type": "function", "function": {"name": "look", "parameters": {"properties": {"v": {"type": kind}}}}}]
     text = f"<tool_call>\n<function=look>\n<parameter=v>\n{written}\n</parameter>\n</function>\n</tool_call>"

@@ -15,12 +15,6 @@ KNOWN = {
 }
 """Where upstream's own render differs and no rewrite of messages can change it, by renderer and conversation."""
 
-WHOLE = {
-    "llama3": "upstream leaves out the template's header with dates, on purpose",
-    "gpt_oss_no_sysprompt": "the variant without the template's system message",
-}
-"""Renderers that differ from the template in each conversation."""
-
 
 def differing(case, resolved, tools):
     """Names of conversations whose ids differ from the template's, without those that are known to."""
@@ -42,13 +36,11 @@ def _family(renderer):
 
 
 @pytest.mark.parametrize("tools", [None, shapes.TOOLS], ids=["no tools", "tools"])
-def test_render_equals_the_template(case, resolved, tools):
-    if case in oracle.OWN or case.renderer in WHOLE:
-        pytest.skip(WHOLE.get(case.renderer, "no official template can be had offline"))
-    assert not differing(case, resolved, tools)
+def test_render_equals_the_template(templated, renderer_of, tools):
+    assert not differing(templated, renderer_of(templated.renderer, templated.model), tools)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("variant", oracle.VARIANTS, ids=str)
 def test_variants_equal_their_templates(variant, renderer_of):
     resolved = renderer_of(variant.renderer, variant.model)

@@ -6,11 +6,8 @@ import pytest
 import tml_oracle as oracle
 from rllm_renderer_template import SeamBridge
 from rllm_renderer_template.parity.probes import Probe
-from sampling import WHOLE
 
 from rllm_renderer_core.testing import RendererConformance
-
-whole = pytest.mark.skipif(not WHOLE, reason="not proved in a default run: RENDERER_WHOLE=1 takes the kit over every class")
 
 
 class _Tml(RendererConformance):
@@ -35,36 +32,36 @@ class _Tml(RendererConformance):
         return expected
 
 
-@whole
+@pytest.mark.whole
 class TestQwen3(_Tml):
     name = "Qwen3"
 
 
-@whole
+@pytest.mark.whole
 class TestQwen3Instruct(_Tml):
     name = "Qwen3.instruct"
     reasoning = False
 
 
-@whole
+@pytest.mark.whole
 class TestQwen35(_Tml):
     name = "Qwen35"
     system_in_new = False
 
 
-@whole
+@pytest.mark.whole
 class TestQwen35WithoutThinking(_Tml):
     name = "Qwen35.disable_thinking"
     system_in_new = False
 
 
-@whole
+@pytest.mark.whole
 class TestQwen38(_Tml):
     name = "Qwen38"
     system_in_new = False
 
 
-@whole
+@pytest.mark.whole
 class TestDeepSeekV3(_Tml):
     name = "DeepSeekV3"
     results = False
@@ -73,7 +70,7 @@ class TestDeepSeekV3(_Tml):
     system_in_new = False
 
 
-@whole
+@pytest.mark.whole
 class TestDeepSeekV31(_Tml):
     name = "DeepSeekV31"
     declarations = False
@@ -81,27 +78,27 @@ class TestDeepSeekV31(_Tml):
     system_in_new = False
 
 
-@whole
+@pytest.mark.whole
 class TestDeepSeekV4(_Tml):
     name = "DeepSeekV4"
 
 
-@whole
+@pytest.mark.whole
 class TestGlm52(_Tml):
     name = "Glm52"
 
 
-@whole
+@pytest.mark.whole
 class TestKimiK25(_Tml):
     name = "KimiK25"
 
 
-@whole
+@pytest.mark.whole
 class TestNemotron3(_Tml):
     name = "Nemotron3"
 
 
-@whole
+@pytest.mark.whole
 class TestGptOss(_Tml):
     name = "GptOss"
     parallel_calls = False
@@ -114,6 +111,6 @@ class TestGptOss(_Tml):
         return super().reference(messages, tools, add_generation_prompt)
 
 
-@whole
+@pytest.mark.whole
 class TestInkling(_Tml):
     name = "v0"

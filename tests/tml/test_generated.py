@@ -1,13 +1,12 @@
 """Generated bridge calls: P + C and every new message, or declined; by many threads and in another process the same ids.
 
-A few by default; ``RENDERER_FUZZ=10000 pytest tests/tml/test_generated.py`` runs that many for each renderer.
+A few of one renderer; hundreds of each with ``--whole``.
 """
 
 from __future__ import annotations
 
 import collections
 import multiprocessing
-import os
 import pickle
 import random
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -17,11 +16,12 @@ import pytest
 import shapes
 import tinker_generated
 import tml_oracle as oracle
+from sampling import WHOLE, how_many
 from tinker_turns import Turn
 
 from rllm_renderer_core import RendererError
 
-CALLS = int(os.environ.get("RENDERER_FUZZ", "30"))
+CALLS = how_many(30, 500)
 SPELLED = {
     "Qwen3": "qwen3",
     "Qwen3.instruct": "qwen3",
@@ -40,7 +40,7 @@ SPELLED = {
 """The name by which tinker_turns has a call of the same format."""
 CASES = [case for case in oracle.CASES if case.thinking is None]
 SAMPLE = [case for case in CASES if case.renderer == "Qwen3"]
-cases = pytest.mark.parametrize("case", CASES if CALLS > 1000 else SAMPLE, ids=str)
+cases = pytest.mark.parametrize("case", CASES if WHOLE else SAMPLE, ids=str)
 
 
 def turns_of(case):
@@ -91,7 +91,7 @@ def test_threads_and_another_process_give_the_same_ids():
     rng = random.Random(1)
     jobs = [
         (turn.prompt, tinker_generated.completion(rng, turn), tinker_generated.new_messages(rng), turn.tools)
-        for _ in range(32 * (30 if CALLS > 1000 else 2))
+        for _ in range(32 * (30 if WHOLE else 2))
     ]
     expected = outcomes(turn.resolved, jobs)
     with ThreadPoolExecutor(32) as pool:

@@ -19,7 +19,7 @@ from rllm_renderer_training.bulk.rows import conversation_of
 
 from rllm_renderer_core import resolve, select_backend
 from rllm_renderer_core.errors import MessageError, OptionError
-from rllm_renderer_core.normal_form.messages import normalize_tools
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 pytest.importorskip("datasets", reason="bulk runs aren't proved: datasets isn't installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="bulk runs aren't proved: pyarrow isn't installed")
@@ -43,7 +43,7 @@ ROWS: list[Any] = [
     {"messages": [*talk(5)["messages"], *talk(6, reasoning_content="Six.")["messages"]]},
     talk(7, weight=0),
 ]
-REJECTED = {3: "is the first one", 4: "neither messages nor conversations", 6: "nothing in this row", 7: "isn't JSON"}
+REJECTED = {4: "is the first one", 5: "neither messages nor conversations", 7: "nothing in this row", 8: "isn't JSON"}
 
 
 @pytest.fixture
@@ -75,10 +75,9 @@ def test_every_row_is_there_once_or_rejected_with_its_reason(data: pathlib.Path,
 
     renderer = resolve(MODEL, QwenVocabulary(), parity="off")
     wanted = []
-    for number, row in enumerate(ROWS):
+    for number, row in enumerate(ROWS, 1):
         if number not in REJECTED:
-            messages, _ = conversation_of(row)
-            wanted += [(number, each.token_ids, each.weights) for each in supervised(renderer, messages)]
+            wanted += [(number, e.token_ids, e.weights) for e in supervised(renderer, conversation_of(row).messages)]
     assert [(row["row"], row["input_ids"], row["weights"]) for row in rows_of(tmp_path / "out")] == wanted
     rejected = [json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()]
     assert {each["row"] for each in rejected} == set(REJECTED)
@@ -191,7 +190,7 @@ class Interrupting(SupervisedMapper):
     """Ctrl-C, while a worker is at work."""
 
     def records(self, row: Any, number: int, *, columnar: bool = True) -> Any:
-        if number == 0:
+        if number == 1:
             pathlib.Path(os.environ["HANDLER"]).write_text(str(signal.getsignal(signal.SIGINT) == signal.SIG_IGN))
             os.kill(os.getppid(), signal.SIGINT)
         time.sleep(1)
@@ -231,7 +230,7 @@ def test_show_prints_sequences_with_what_is_trained(data: pathlib.Path) -> None:
     ]
     done = subprocess.run([*command, "--parity", "off"], capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": "1"})
     assert done.returncode == 0, done.stderr
-    assert "row 0, sequence 1 of 1" in done.stdout and all(f"row {number}: rejected" in done.stdout for number in REJECTED)
+    assert "row 1, sequence 1 of 1" in done.stdout and all(f"row {number}: rejected" in done.stdout for number in REJECTED)
     assert "\x1b[1;32m" in done.stdout
 
 
@@ -239,7 +238,7 @@ def test_show_prints_sequences_with_what_is_trained(data: pathlib.Path) -> None:
 
 
 def test_sharegpt_with_calls() -> None:
-    messages, tools = conversation_of(
+    messages, tools, _ = conversation_of(
         {
             "system": "Be brief.",
             "tools": json.dumps([{"name": "look"}]),

@@ -12,6 +12,7 @@ import rllm_source
 from rllm_renderer_training import Rollout, RolloutError
 from rllm_renderer_training.export.arrays import IGNORED, Row, to_arrays, to_rows
 from rllm_renderer_training.export.frameworks import rllm_steps, to_verl
+from supervised_backends import on
 from toy import END, ToyRenderer, encode
 
 from rllm_renderer_core.testing import wrap
@@ -28,7 +29,7 @@ def played():
     renderer = wrap(ToyRenderer())
     one = Rollout(renderer)
     one.begin(OPENING)
-    one.record(encode("four"), [-0.1, -0.2, -0.3, -0.4], finish_reason="stop")
+    one.record(encode("four"), [-0.1, -0.2, -0.3, -0.4], stop_reason=END)
     one.extend(LIDS)
     one.record([*encode("two"), END, END], [-1.0] * 5)
     one.extend(LIDS)  # declined: two stops
@@ -40,10 +41,14 @@ def played():
     return [one, other]
 
 
-def sampled(rollouts):
-    """The sampled ids and their log-probabilities, by segments that have any."""
+def trained(rollouts):
+    """By segments that have any, the sampled ids whose log-probability is known, with it."""
     return [
-        [(segment.token_ids[at], segment.logprobs[at]) for turn in segment.turns for at in range(turn.start, turn.end)]
+        [
+            (token, round(logprob, 5))
+            for token, mine, logprob in zip(segment.token_ids, segment.sampled_mask, segment.logprobs, strict=True)
+            if mine and logprob is not None
+        ]
         for rollout in rollouts
         for segment in rollout.segments
         if segment.turns
@@ -58,7 +63,7 @@ def test_padded_arrays(library, left_pad):
     rollouts = played()
     batch = to_arrays(rollouts, pad_id=PAD, left_pad=left_pad, library=library)
     assert type(batch.input_ids).__module__.split(".")[0] == library
-    assert batch.rows == [Row(0, 0), Row(0, 1), Row(1, 0)] and batch.left_out == [Row(1, 1)]
+    assert batch.rows == [Row(0, 0), Row(0, 1), Row(1, 0)] and batch.omitted == [Row(1, 1)] and batch.versions is None
     read = []
     for number, row in enumerate(batch.rows):
         segment = rollouts[row.rollout].segments[row.segment]
@@ -66,16 +71,87 @@ def test_padded_arrays(library, left_pad):
         assert np.asarray(batch.input_ids[number])[here].tolist() == segment.token_ids
         assert np.asarray(batch.position_ids[number])[here].tolist() == list(range(len(segment.token_ids)))
         assert here[-1 if left_pad else 0] and set(np.asarray(batch.input_ids[number])[~here].tolist()) <= {PAD}
-        values = []
+        spanned = np.zeros(len(here), dtype=bool)
         for start, end in batch.spans[number]:
-            assert np.asarray(batch.loss_mask[number])[start:end].all()
-            known = np.asarray(batch.logprob_known[number])[start:end]
-            logprobs = np.asarray(batch.logprobs[number])[start:end]
-            ids = np.asarray(batch.input_ids[number])[start:end]
-            values += [(int(a), float(b) if c else None) for a, b, c in zip(ids, logprobs, known, strict=True)]
-        assert int(np.asarray(batch.loss_mask[number]).sum()) == segment.sampled_count
-        read.append([(a, None if b is None else round(b, 5)) for a, b in values])
-    assert read == sampled(rollouts)
+            spanned[start:end] = True
+        assert spanned.sum() == segment.sampled_count
+        mask = np.asarray(batch.loss_mask[number]).astype(bool)
+        assert not (mask & ~spanned).any() and not np.asarray(batch.logprobs[number])[~mask].any()
+        ids, logprobs = np.asarray(batch.input_ids[number])[mask], np.asarray(batch.logprobs[number])[mask]
+        read.append([(int(a), round(float(b), 5)) for a, b in zip(ids, logprobs, strict=True)])
+    assert read == trained(rollouts)
+    assert int(np.asarray(batch.loss_mask).sum()) == sum(each.segments[0].sampled_count for each in rollouts) + 4 - 1
+
+
+def test_an_id_without_a_logprob_is_trained_by_no_export():
+    """A stop that was put back, an id that the engine gave none for, and one that it forced."""
+    rollout = Rollout(wrap(ToyRenderer()))
+    prompt = rollout.begin(OPENING)
+    rollout.record(encode("four"), [-0.1, None, -0.3, 0.0], stop_reason=END, forced=[False, False, True, False])
+    wanted = [1, 0, 0, 1, 0]
+    batch = to_arrays([rollout], pad_id=PAD)
+    assert batch.loss_mask[0, len(prompt) :].tolist() == wanted and not batch.loss_mask[0, : len(prompt)].any()
+    assert batch.logprobs[0, len(prompt) :].tolist() == pytest.approx([-0.1, 0.0, 0.0, 0.0, 0.0])
+    (row,) = to_rows([rollout])
+    assert row["completion_mask"][len(prompt) :] == wanted and row["logprobs"][len(prompt) :] == [-0.1, None, None, 0.0, None]
+    assert [label != IGNORED for label in row["labels"][len(prompt) :]] == [bool(kept) for kept in wanted]
+    with pytest.raises(RolloutError, match="2 ids inside a turn were forced or have no log-probability"):
+        rllm_steps(rollout)
+    pytest.importorskip("torch", reason="torch isn't installed: verl's layout isn't proven")
+    assert to_verl([rollout], pad_id=PAD).tensors["response_mask"].tolist() == [wanted]
+
+
+def test_turns_with_and_without_logprobs_are_refused_by_every_export():
+    rollouts = played()
+    segment = rollouts[1].segments[0]
+    segment.turns[0] = dataclasses.replace(segment.turns[0], logprobs=None)
+    for export in (lambda r: to_arrays(r, pad_id=PAD), to_rows, lambda r: to_verl(r, pad_id=PAD)):
+        with pytest.raises(RolloutError, match="some turns have log-probabilities and some have none"):
+            export(rollouts)
+    segment.turns.append(dataclasses.replace(segment.turns[0], start=segment.turns[0].end - 1, logprobs=(-1.0,)))
+    with pytest.raises(RolloutError, match="some turns have log-probabilities and some have none"):
+        rllm_steps(rollouts[1])
+
+
+def test_without_any_logprob_all_that_was_sampled_is_trained_and_no_logprob_is_made_up():
+    rollout = Rollout(wrap(ToyRenderer()))
+    rollout.begin(OPENING)
+    rollout.record(encode("four"), stop_reason=END)
+    batch = to_arrays([rollout], pad_id=PAD)
+    assert int(batch.loss_mask.sum()) == 5 and batch.logprobs is None
+    assert to_rows([rollout])[0]["logprobs"] is None and rllm_steps(rollout)[0]["logprobs"] == []
+    pytest.importorskip("torch", reason="torch isn't installed: verl's layout isn't proven")
+    tensors = to_verl([rollout], pad_id=PAD).tensors
+    assert "rollout_log_probs" not in tensors and int(tensors["response_mask"].sum()) == 5
+
+
+@pytest.mark.parametrize(("model", "backend"), [("Qwen/Qwen3-8B", "prime"), ("Qwen/Qwen3-8B", "chat-template")])
+def test_a_long_result_that_nothing_was_sampled_behind_is_not_exported(model, backend):
+    served = on(model, backend)
+    call = {"type": "function", "id": "call00000", "function": {"name": "look", "arguments": '{"q": "tea"}'}}
+    asked = [{"role": "user", "content": "Look."}]
+    rollout = Rollout(served.renderer)
+    prompt = rollout.begin(asked, tools=[{"name": "look", "parameters": {"type": "object"}}])
+    whole = served.renderer.render_ids(
+        [*asked, {"role": "assistant", "content": "", "tool_calls": [call]}], tools=rollout.tools
+    )
+    stop = max(at for at, token in enumerate(whole) if token in served.renderer.get_stop_token_ids())
+    ids = whole[len(prompt) : stop + 1]
+    parsed = rollout.record(ids, [-0.5] * len(ids))
+    result = {"role": "tool", "tool_call_id": parsed.tool_calls[0].id, "content": "tea " * 3000}
+    before = rollout.to_dict()
+    assert rollout.remaining(1024, [result]) == 0 and rollout.remaining(1024) == 1024 - len(prompt) - len(ids)
+    assert rollout.to_dict() == before
+    prompt_behind = rollout.extend([result])
+    assert rollout.remaining(8192) == 8192 - len(prompt_behind) and len(prompt_behind) > 3000
+    size = len(prompt) + len(ids)
+    assert to_arrays([rollout], pad_id=PAD, max_len=1024).input_ids[0, :size].tolist() == prompt + ids
+    assert [row["input_ids"] for row in to_rows([rollout])] == [prompt + ids]
+    assert to_arrays([rollout], pad_id=PAD).input_ids.shape == (1, size)
+    assert [step["response_ids"] for step in rllm_steps(rollout)] == [ids]
+    pytest.importorskip("torch", reason="torch isn't installed: verl's layout isn't proven")
+    batch = to_verl([rollout], pad_id=PAD, max_prompt_length=len(prompt), max_response_length=len(ids))
+    assert batch.tensors["responses"].tolist() == [ids]
 
 
 def test_what_is_too_long_is_never_cut():
@@ -97,9 +173,9 @@ def test_rows_of_a_data_set_come_back_as_they_were():
         segment = rollouts[row["rollout"]].segments[row["segment"]]
         assert row["input_ids"] == segment.token_ids
         assert [label for label in row["labels"] if label != IGNORED] == [
-            token for token, mine in zip(segment.token_ids, segment.sampled_mask, strict=True) if mine
+            token for token, logprob in zip(segment.token_ids, segment.logprobs, strict=True) if logprob is not None
         ]
-        assert row["completion_mask"] == [int(mine) for mine in segment.sampled_mask]
+        assert row["completion_mask"] == [int(value is not None) for value in segment.logprobs]
         assert row["logprobs"] == segment.logprobs
     assert table[0]["turns"][0]["restored_stop"] is True
 
@@ -109,13 +185,9 @@ def test_verl_layout():
     rollouts = played()
     batch = to_verl(rollouts, pad_id=PAD, non_tensors={"uid": ["a", "b"]})
     check_verl(torch, rollouts, batch.tensors, batch.non_tensors)
-    assert batch.left_out == [Row(1, 1)]
+    assert batch.omitted == [Row(1, 1)]
     with pytest.raises(RolloutError, match="max_response_length=3"):
         to_verl(rollouts, pad_id=PAD, max_response_length=3)
-    segment = rollouts[1].segments[0]
-    segment.turns[0] = dataclasses.replace(segment.turns[0], logprobs=None)
-    with pytest.raises(RolloutError, match="some turns have log-probabilities"):
-        to_verl(rollouts, pad_id=PAD)
 
 
 def check_verl(torch, rollouts, tensors, non_tensors):
@@ -132,7 +204,7 @@ def check_verl(torch, rollouts, tensors, non_tensors):
         mine = tensors["response_mask"][number].bool()
         ids, logprobs = tensors["responses"][number][mine].tolist(), tensors["rollout_log_probs"][number][mine].tolist()
         read.append([(a, round(b, 5)) for a, b in zip(ids, logprobs, strict=True)])
-    assert read == [[(a, b or 0.0) for a, b in row] for row in sampled(rollouts)]
+    assert read == trained(rollouts)
     assert list(non_tensors["uid"]) == ["a", "a", "b"]
 
 
@@ -150,12 +222,12 @@ def test_rllm_steps_are_the_turns():
     one, _ = played()
     steps = rllm_steps(one)
     assert [step["response_ids"] for step in steps] == [
-        [*encode("four"), END],
+        encode("four"),  # its stop, whose log-probability isn't known, stands in the next prompt
         [*encode("two"), END, END],
         [*encode("one"), END],
     ]
-    assert steps[0]["logprobs"] == [-0.1, -0.2, -0.3, -0.4, 0.0] and steps[2]["logprobs"] == [-2.0] * 4
-    assert steps[1]["prompt_ids"][: len(steps[0]["prompt_ids"]) + 5] == steps[0]["prompt_ids"] + steps[0]["response_ids"]
+    assert steps[0]["logprobs"] == [-0.1, -0.2, -0.3, -0.4] and steps[2]["logprobs"] == [-2.0] * 4
+    assert steps[1]["prompt_ids"][: len(steps[0]["prompt_ids"]) + 5] == [*steps[0]["prompt_ids"], *encode("four"), END]
     assert [step["done"] for step in steps] == [False, False, True]
     assert [step["model_response"] for step in steps] == ["four", "two", "one"]
     assert [message["content"] for message in steps[1]["chat_completions"]] == ["How many?", "four", "And lids?", "two"]

@@ -1,6 +1,6 @@
 """Generated conversations through ``supervised``, on each family of backends: contexts, targets and split as they must be.
 
-Twelve conversations a model by default; ``RENDERER_WHOLE=1`` takes 2,000 a backend family, over all its models.
+Twelve conversations of one model a backend family; 200 of each of its models with ``--whole``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import itertools
 from typing import Any
 
 import pytest
-import real_tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rllm_renderer_training import SupervisedExample, supervised
@@ -17,7 +16,8 @@ from rllm_renderer_training.sequences import supervised as module
 from rllm_renderer_training.sequences.example import SupervisedExamples
 from rllm_renderer_training.sequences.runs import Runs
 from rllm_renderer_training.sequences.targets import Targets
-from sampling import WHOLE
+from sampling import how_many
+from served import covers
 from supervised_backends import served
 from supervised_conversations import TOOLS, conversations
 
@@ -49,7 +49,7 @@ FAMILIES = {
 CASES = [
     pytest.param(backend, model, id=f"{backend}-{model.rpartition('/')[2]}")
     for backend, models in FAMILIES.items()
-    for model in (models if WHOLE else models[:2])
+    for model in [model for model in models if covers(model, backend)][: how_many(1, 99)]
 ]
 
 
@@ -92,8 +92,6 @@ def runs(example: SupervisedExample) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(("backend", "model"), CASES)
 def test_generated_conversations(backend: str, model: str) -> None:
-    if real_tokenizers.missing(model):
-        pytest.skip(f"not proved for generated conversations: {real_tokenizers.missing(model)}")
     on = served(model, backend)
     if isinstance(on, str):
         pytest.skip(f"not proved for generated conversations: {on}")
@@ -102,7 +100,7 @@ def test_generated_conversations(backend: str, model: str) -> None:
     calls = not model.startswith("openai/") and renderer.name != "llama3"
 
     @settings(
-        max_examples=-(-2000 // len(FAMILIES[backend])) if WHOLE else 12,
+        max_examples=how_many(12, 200),
         deadline=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),

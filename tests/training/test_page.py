@@ -29,7 +29,7 @@ class Readable(ToyTokenizer):
 def rollout():
     out = Rollout(wrap(ToyRenderer(), Readable()))
     out.begin(OPENING)
-    out.record(encode("four"), [-0.01, -0.5, -2.0, -9.0], finish_reason="stop")
+    out.record(encode("four"), [-0.01, -0.5, -2.0, -9.0], stop_reason=END)
     out.extend([{"role": "user", "content": "And\nlids?"}])
     out.record([*encode("two"), END, END])
     out.extend([{"role": "tool", "content": "5"}, {"role": "user", "content": "And cups?"}])  # declined: two stops
@@ -91,6 +91,23 @@ def test_blocks_are_messages_and_notices_say_why(rollout):
     text = " ".join(read.notices)
     assert "the bridge was declined: the completion has more than one stop" in re.sub(r"\s+", " ", text)
     assert "on purpose: compacted" in re.sub(r"\s+", " ", text)
+
+
+def test_turns_count_on_and_each_generation_prompt_has_a_block_of_its_own(rollout):
+    page = rollout.html()
+    assert "3 turns in 3 segments" in page and "Segment 1: " in page
+    headings = Reader(page).headings
+    assert [text for text in headings if "sampled turn" in text] == [
+        "message 2: assistant, sampled turn 1",
+        "message 4: assistant, sampled turn 2",
+        "message 7: assistant, sampled turn 3",
+    ]
+    for at, text in enumerate(headings):
+        assert "sampled turn" not in text or headings[at - 1] == "generation prompt", headings
+    assert headings.count("generation prompt") == 4, "three sampled from, and the one that waits"
+    short = Rollout(rollout.renderer)
+    short.begin(OPENING[1:])
+    assert "0 turns in 1 segment, " in short.html()
 
 
 def test_it_loads_nothing_and_text_is_text(rollout):

@@ -125,7 +125,7 @@ def test_after_a_decline_bridges_go_on_in_the_new_segment(rollout):
     assert len(rollout.declines) == 1
 
 
-def test_a_completion_cut_inside_reasoning_starts_a_segment_rows_06_07(rollout):
+def test_a_completion_cut_inside_reasoning_starts_a_segment(rollout):
     rollout.begin(OPENING)
     parsed = rollout.record([THINK, *encode("Weighing both")])
     assert (parsed.termination, parsed.reasoning_complete, parsed.content) == (Termination.TRUNCATED, False, "")
@@ -134,7 +134,7 @@ def test_a_completion_cut_inside_reasoning_starts_a_segment_rows_06_07(rollout):
     assert sampled_ids(rollout) == [[THINK, *encode("Weighing both")], []]
 
 
-def test_tool_cycle_starts_a_segment_at_each_query_row_03():
+def test_tool_cycle_starts_a_segment_at_each_query():
     rollout = Rollout(wrap(ToyRenderer(), thinking_retention="tool_cycle"))
     rollout.begin(OPENING)
     rollout.record(CALL)
@@ -230,11 +230,13 @@ def test_a_render_that_fails_after_a_decline_changes_nothing():
     assert (rollout.messages, rollout.segments, rollout.declines, rollout.turns) == before
 
 
-def test_an_empty_extend_is_rendered_again_with_the_reason(rollout):
+def test_an_empty_extend_opens_no_second_assistant_turn(rollout):
     rollout.begin(OPENING)
     rollout.record(FOUR)
-    rollout.extend([])
-    assert rollout.declines[0].reason == "there is no new message"
+    before = rollout.to_dict()
+    with pytest.raises(RolloutError, match="no second assistant turn is opened"):
+        rollout.extend([])
+    assert rollout.to_dict() == before
 
 
 # State

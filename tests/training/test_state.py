@@ -80,7 +80,9 @@ def test_json_brings_it_all_back(rollout):
     rollout.extend(LIDS)
     rollout.record(BROKEN, finish_reason="stop")
     rollout.rewrite(OPENING, reason="compacted")
-    rollout.record(FOUR[:-1], [-1.0] * 4, finish_reason="stop")
+    rollout.record(FOUR[:2], [-1.0] * 2, finish_reason="abort", version=3)
+    rollout.resume()
+    rollout.record(FOUR[2:-1], [-1.0] * 2, stop_reason=END, version="4", forced=[True, False])
     data = json.loads(json.dumps(rollout.to_dict()))
     other = Rollout.from_dict(data, rollout.renderer)
     assert state(other) == data
@@ -104,7 +106,10 @@ SPOILED = {
     "a turn beyond the ids": lambda data: data["segments"][0]["turns"][0].update(end=10_000),
     "a turn without message": lambda data: data["segments"][0]["turns"][0].update(message=10),
     "logprobs of another turn": lambda data: data["segments"][0]["turns"][0].update(logprobs=[-0.5]),
-    "a prompt beyond the ids": lambda data: data.update(prompt_size=10_000),
+    "a prompt beyond the ids": lambda data: data["segments"][0].update(prompt_size=10_000),
+    "a turn that starts behind its prompt": lambda data: data["segments"][0].update(turn_start=10_000),
+    "no such segment": lambda data: data.update(current=7),
+    "versions of another turn": lambda data: data["segments"][0]["turns"][0].update(versions=[1]),
     "no turns": lambda data: data["segments"][0].pop("turns"),
     "a message without role": lambda data: data["segments"][0]["messages"][0].pop("role"),
 }
@@ -134,7 +139,7 @@ def test_in_another_process_it_takes_the_renderer_that_it_is_given(rollout, tmp_
     script = f"""
 import pathlib, pickle, sys
 from toy import ToyRenderer
-from rllm_renderer_core import RolloutError
+from rllm_renderer_training import RolloutError
 from rllm_renderer_core.testing import wrap
 rollout = pickle.loads(pathlib.Path({str(tmp_path / "rollout")!r}).read_bytes())
 try:

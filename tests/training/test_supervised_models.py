@@ -1,47 +1,39 @@
 """``supervised`` on real models: each turn against the official text of what serving renders, on every backend that covers it.
 
-By default a few models of different formats; ``SUPERVISED_MODELS=all`` takes all of tests/support/real_tokenizers.py.
+A few models of different formats; ``--whole`` takes all of them on every backend that covers them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 from typing import Any
 
 import pytest
-import real_tokenizers
 import supervised_oracle as oracle
 from rllm_renderer_training import UnreachableTurnError, supervised
 from rllm_renderer_training.sequences.supervised import targets_of
+from served import pairs
 from supervised_backends import BACKENDS, Served, served, tools_on
 
-SOME = [
-    "Qwen/Qwen3-8B",
-    "Qwen/Qwen3.5-9B",
-    "deepseek-ai/DeepSeek-V3.1",
-    "deepseek-ai/DeepSeek-V4-Flash",
-    "zai-org/GLM-5",
-    "MiniMaxAI/MiniMax-M2.7",
-    "MiniMaxAI/MiniMax-M3",
-    "openai/gpt-oss-20b",
-    "meta-llama/Llama-3.2-3B-Instruct",
-    "google/gemma-4-E2B-it",
-    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+FEW = [
+    ("Qwen/Qwen3-8B", "prime"),
+    ("Qwen/Qwen3-8B", "tinker"),
+    ("Qwen/Qwen3.5-9B", "prime"),
+    ("deepseek-ai/DeepSeek-V3.1", "tinker"),
+    ("zai-org/GLM-5", "prime"),
+    ("MiniMaxAI/MiniMax-M2.7", "chat-template"),
+    ("MiniMaxAI/MiniMax-M3", "minimax-m3"),
+    ("deepseek-ai/DeepSeek-V4-Flash", "fireworks"),
+    ("openai/gpt-oss-20b", "prime"),
+    ("meta-llama/Llama-3.2-3B-Instruct", "chat-template"),
+    ("google/gemma-4-E2B-it", "prime"),
 ]
 """Formats that differ in how a turn opens, ends and is rendered again later."""
 
-ALL = os.environ.get("SUPERVISED_MODELS") == "all"
 
-
-@pytest.fixture(params=list(real_tokenizers.MODELS) if ALL else SOME, ids=lambda model: model.rpartition("/")[2])
-def model(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture(params=BACKENDS)
-def on(request: pytest.FixtureRequest, model: str) -> Served:
-    found = served(model, request.param)
+@pytest.fixture(params=pairs(FEW, BACKENDS), ids=lambda pair: f"{pair[0].rpartition('/')[2]} on {pair[1]}")
+def on(request: pytest.FixtureRequest) -> Served:
+    found = served(*request.param)
     if isinstance(found, str):
         pytest.skip(f"supervised sequences aren't proved: {found}")
     return found

@@ -113,14 +113,16 @@ DIFFERENT = {
         lambda sent: sent[2]["tool_calls"][0]["function"].update(arguments='{"q": "1", "r": "x"}'),
         "message 2 (assistant) differs in its tool calls",
     ),
-    "calls dropped": (lambda sent: (sent[2].pop("tool_calls"), sent.pop()), "message 2 (assistant) differs in its tool calls"),
+    "calls dropped": (
+        lambda sent: (sent[2].pop("tool_calls"), sent[3].update(role="user")),
+        "message 2 (assistant) differs in its tool calls",
+    ),
     "other reasoning": (lambda sent: sent[2].update(reasoning_content="no"), "differs in its reasoning: 'hm' was recorded"),
     "compacted": (lambda sent: sent.__delitem__(slice(1, 4)), "message 1 (user) is missing: 1 messages of 3 came"),
     "a foreign turn": (
         lambda sent: sent.extend([{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]),
         "message 4 (assistant) wasn't sampled here",
     ),
-    "nothing new": (lambda sent: sent.pop(), "there is no new message"),
 }
 
 
@@ -136,6 +138,13 @@ def test_another_conversation_is_a_new_segment_with_the_first_difference(rollout
     assert [segment.sampled_count for segment in rollout.segments] == [len(SAID), 0]
     rollout.record([*encode("Five."), END])
     assert [segment.sampled_count for segment in rollout.segments] == [len(SAID), 6]
+
+
+def test_a_conversation_that_ends_with_the_recorded_turn_opens_no_second_one(rollout):
+    before = rollout.to_dict()
+    with pytest.raises(RolloutError, match="no second assistant turn is opened"):
+        rollout.sync(conversation(rollout)[:-1])
+    assert rollout.to_dict() == before
 
 
 def test_other_tools_are_a_new_segment(rollout):
@@ -186,3 +195,38 @@ def test_rewrite_needs_a_conversation(rollout):
         Rollout(rollout.renderer).rewrite(OPENING)
     with pytest.raises(RolloutError, match="at least one message"):
         rollout.rewrite([])
+
+
+def test_an_agent_and_its_sub_agent_that_alternate_are_two_segments():
+    rollout = Rollout(wrap(ToyRenderer()))
+    agents = {
+        "main": ([{"role": "user", "content": "Plan a trip."}], TOOLS),
+        "sub": ([{"role": "system", "content": "Search."}, {"role": "user", "content": "Oslo?"}], [{"name": "search"}]),
+    }
+    prompts = {}
+    for number, name in enumerate(("main", "sub", "main", "sub", "main")):
+        messages, tools = agents[name]
+        prompt = rollout.sync(messages, tools)
+        assert prompt[: len(prompts.get(name, []))] == prompts.get(name, [])
+        said = encode(f"{name} {number}")
+        rollout.record([*said, END])
+        prompts[name] = [*prompt, *said, END]
+        messages += [
+            {"role": "assistant", "content": f"{name} {number}"},
+            {"role": "user", "content": f"and then, {name}?"},
+        ]
+    assert [segment.token_ids for segment in rollout.segments] == [prompts["main"], prompts["sub"]]
+    assert [len(segment.turns) for segment in rollout.segments] == [3, 2]
+    assert len(rollout.declines) == 1 and rollout.turns == 5
+    assert [segment.tools[0]["function"]["name"] for segment in rollout.segments] == ["look", "search"]
+
+
+def test_of_two_segments_the_one_with_the_longer_common_conversation_goes_on(rollout):
+    sent = conversation(rollout)
+    rollout.sync(sent)
+    rollout.rewrite(OPENING)  # a branch from the start
+    rollout.record([*encode("No."), END])
+    rollout.sync(sent)
+    assert rollout.current == 0 and len(rollout.segments) == 2
+    rollout.sync([*OPENING, {"role": "assistant", "content": "No."}, {"role": "user", "content": "Why?"}])
+    assert rollout.current == 1 and len(rollout.segments) == 2

@@ -16,6 +16,7 @@ from rllm_renderer_core.errors import RendererError, RendererWarning
 
 from . import __version__
 from .output import only_output
+from .wording import BadInput, Stopped, describe, in_flags
 
 COMMANDS = {
     "plugins": "commands.plugins",
@@ -34,17 +35,8 @@ COMMANDS = {
 """Name of a command to the module of this package that has it, in the order of ``--help``."""
 
 
-class BadInput(click.ClickException):
-    """What the user gave can't be used: one line on stderr, exit status 2."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"rllm-renderer: {self.format_message()}", file=file, err=file is None)
-
-
 class Commands(click.Group):
-    """A group that imports its commands on demand and turns errors of the user's making into one line."""
+    """A group that imports its commands on demand, and says errors of the user's making without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -69,16 +61,9 @@ class Commands(click.Group):
         except click.UsageError as error:
             raise BadInput(error.format_message()) from error
         except RendererError as error:
-            raise BadInput(one_line(error)) from error
-
-
-def one_line(error: RendererError) -> str:
-    """An error's first line and its fix; tables and the inner lines of causes are for other commands."""
-    first, *rest = str(error).splitlines() or [type(error).__name__]
-    fixes = [line.strip() for line in rest if line.startswith("  fix: ")]
-    explanation = getattr(error, "explanation", None)
-    more = [f"more: rllm-renderer explain {explanation.model}"] if explanation is not None else []
-    return "; ".join([first, *fixes, *more])
+            raise BadInput(describe(error)) from error
+        except KeyboardInterrupt:
+            raise Stopped("stopped") from None
 
 
 @contextmanager
@@ -88,11 +73,11 @@ def _warnings_as_lines() -> Iterator[None]:
         warnings.simplefilter("always", RendererWarning)
         shown = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *where: Any, **named: Any) -> None:
             if issubclass(category, RendererWarning):
-                click.echo("rllm-renderer: warning: " + "; ".join(line.strip() for line in str(message).splitlines()), err=True)
+                click.echo(f"rllm-renderer: warning: {in_flags(str(message))}", err=True)
             else:
-                shown(message, category, *where, **more)
+                shown(message, category, *where, **named)
 
         warnings.showwarning = show
         yield

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rllm_renderer_template.parity.probes import Probe
 
-from .app import BadInput
+from .wording import BadInput
 
 
 def read_conversations(file: str) -> tuple[Probe, ...]:

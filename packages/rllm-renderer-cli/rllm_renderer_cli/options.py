@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from .app import BadInput
+from rllm_renderer_core.errors import PinMismatchError, TokenizerError
+from rllm_renderer_core.renderer.resolution import Resolution
+
+from .wording import BadInput, describe
 
 RESOLVE = {
     "backend": click.option("--backend", metavar="NAME", help="Take this backend."),
@@ -55,7 +59,7 @@ RESOLVE = {
     "pin": click.option(
         "--pin",
         metavar="FILE",
-        callback=lambda _, option, file: _pin(file),
+        callback=lambda _, option, file: None if file is None else read_pin(file),
         help="A resolution as JSON: exactly that, or an error that says what differs.",
     ),
 }
@@ -81,25 +85,68 @@ tokenizer_option = click.option(
 )
 
 
+TOKENIZER_FILES = ("tokenizer", "vocab", "tekken", "config.json", "special_tokens_map.json")
+"""How the names of files begin of which a folder with a tokenizer has one."""
+
+
 def load_tokenizer(name: str) -> Any:
-    """A tokenizer by folder or hub name with transformers, or the vocabulary of the demo, which needs no transformers."""
+    """A tokenizer by folder or hub name with transformers, or the vocabulary of the demo, which needs no transformers.
+
+    Raises:
+        BadInput: There is none; said before a hub is asked where the name is a path.
+    """
     if name == "demo":
         from .demo.tokenizer import QwenVocabulary
 
         return QwenVocabulary()
-    from rllm_renderer_core.normal_form.tokenizer import load_tokenizer as load
+    check_tokenizer(name)
+    from rllm_renderer_core.normal_form import tokenizer as vocabulary
 
-    if name.startswith((".", "~", os.sep)) and not os.path.exists(name):
-        raise BadInput(f"there is no tokenizer at {name}: no such file or folder; fix: --tokenizer FOLDER, or a hub name")
-    return load(name)
+    try:
+        return vocabulary.load_tokenizer(name)
+    except TokenizerError as error:
+        if isinstance(error.__cause__, ImportError):
+            raise
+        what = str(error).removesuffix(f"\n  fix: {error.fix}")
+        where = "a folder that holds the tokenizer" if os.path.isdir(name) else "the right hub name, or a folder that is here"
+        raise BadInput(f"{what}\n  fix: --tokenizer PATH, with {where}") from error
+
+
+def check_tokenizer(name: str) -> None:
+    """What is wrong with a tokenizer's path, without loading anything.
+
+    Raises:
+        BadInput: It is a file, or nothing, or a folder without a tokenizer.
+    """
+    if os.path.isdir(name):
+        if not _holds_tokenizer(name):
+            raise BadInput(f"the folder {name} holds no tokenizer\n  fix: --tokenizer PATH, the folder with tokenizer.json")
+    elif os.path.exists(name):
+        folder = os.path.dirname(name) or "."
+        fix = shlex.quote(folder) if _holds_tokenizer(folder) else "PATH, the folder with tokenizer.json"
+        raise BadInput(f"{name} is a file, and a tokenizer is a folder\n  fix: --tokenizer {fix}")
+    elif is_path(name):
+        raise BadInput(f"there is no folder {name}\n  fix: --tokenizer PATH, a folder that is there, or a hub name")
+
+
+def _holds_tokenizer(folder: str) -> bool:
+    return any(file.startswith(TOKENIZER_FILES) or file.endswith((".model", ".tiktoken")) for file in os.listdir(folder))
+
+
+def is_path(name: str) -> bool:
+    """Whether a model's or tokenizer's name can be no hub name: those have one slash at most."""
+    return name.startswith((".", "~", os.sep)) or name.endswith(os.sep) or name.count("/") > 1
 
 
 def tokenizer_of(model: str, tokenizer: str | None) -> Any:
-    """The tokenizer that was named, or that lies in the folder that MODEL is: a checkpoint is what its template says."""
+    """The tokenizer that was named, or that lies in the folder that MODEL is: a checkpoint is what its template says.
+
+    Raises:
+        BadInput: MODEL is a path, and no folder with a tokenizer.
+    """
     if tokenizer is not None:
         return load_tokenizer(tokenizer)
-    files = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
-    return load_tokenizer(model) if any(os.path.isfile(os.path.join(model, file)) for file in files) else None
+    return load_tokenizer(model) if os.path.isdir(model) or is_path(model) else None
 
 
 def read_json(file: str) -> Any:
@@ -108,17 +155,17 @@ def read_json(file: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise BadInput(f"{named(file)} isn't JSON: {error}") from error
+        raise BadInput(f"{name_of(file)} isn't JSON: {error}") from error
 
 
-def named(file: str) -> str:
+def name_of(file: str) -> str:
     """What a file is called in messages."""
     return "stdin" if file == "-" else file
 
 
 def read_text(file: str) -> str:
     """The text of a JSON file; ``-`` is stdin."""
-    name = named(file)
+    name = name_of(file)
     if os.path.isdir(file):
         raise BadInput(f"{file} is a folder, not a JSON file")
     try:
@@ -130,13 +177,38 @@ def read_text(file: str) -> str:
         raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _pin(file: str | None) -> dict[str, Any] | None:
-    if file is None:
-        return None
-    value = read_json(file)
+PIN_FIX = "\n  fix: write it again: rllm-renderer pin MODEL > FILE"
+
+
+def read_pin(file: str) -> Resolution:
+    """The resolution in a file, or on stdin for ``-``.
+
+    Raises:
+        BadInput: It can't be read, or holds none.
+    """
+    try:
+        value = read_json(file)
+    except BadInput as error:
+        raise BadInput(f"{error.message}{PIN_FIX}") from error
     if not isinstance(value, dict):
-        raise BadInput(f"{file} must hold a resolution as a JSON object, not {type(value).__name__}")
-    return value
+        raise BadInput(f"{name_of(file)} must hold a resolution as a JSON object, not {type(value).__name__}{PIN_FIX}")
+    try:
+        return Resolution.from_dict(value)
+    except PinMismatchError as error:
+        raise BadInput(f"{name_of(file)}: {describe(error)}") from error
+
+
+def write_text(file: str, text: str) -> None:
+    """Writes a command's own file.
+
+    Raises:
+        BadInput: It can't be written.
+    """
+    try:
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise BadInput(f"can't write {file}: {error.strerror or error}") from error
 
 
 def json_object(option: click.Parameter, text: str | None) -> dict[str, Any] | None:

@@ -14,6 +14,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rllm_renderer_core.plugin.distributions import install_command
+
 PIPE_WIDTH = 10_000
 """Lines in a pipe aren't wrapped: ``grep`` and ``cut`` want them whole."""
 
@@ -97,14 +99,23 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table
 
 
 def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Text:
+    """A row as ``mark first-cell: title cell, title cell`` and, indented below, its last cell; cells that say nothing are left
+    out."""
     lines: list[Text] = []
     for row in rows:
-        shown = [(title, cell) for title, cell in zip(columns, row, strict=True) if cell.plain.strip()]
-        mark = ""
-        for at, (title, cell) in enumerate(shown):
-            if not title:  # a mark, such as the winner's, stands before the next cell
-                mark = f"{cell.plain} "
-                continue
-            lines.append(Text.assemble("" if mark or not at else "  ", mark, f"{title}: ", cell))
-            mark = ""
+        cells = [(title, cell) for title, cell in zip(columns[:-1], row, strict=False) if cell.plain.strip(" -")]
+        mark = f"{cells.pop(0)[1].plain} " if cells and not cells[0][0] else ""
+        rest = [Text.assemble(f"{title} ", cell) for title, cell in cells[1:]]
+        lines.append(Text.assemble(mark, cells[0][1] if cells else "", ": " if rest else "", Text(", ").join(rest)))
+        if row[-1].plain:
+            lines.append(Text.assemble("  ", row[-1]))
     return Text("\n").join(lines)
+
+
+def not_installed(distributions: Sequence[tuple[str, str]]) -> list[Text]:
+    """Plugins that could be installed, by the names of backend and distribution, and the one command that installs them all."""
+    if not distributions:
+        return []
+    names = ", ".join(backend for backend, _ in distributions)
+    command = install_command(*(distribution for _, distribution in distributions))
+    return [Text(f"not installed: {names}", "dim"), Text(f"  {command}", "dim")]

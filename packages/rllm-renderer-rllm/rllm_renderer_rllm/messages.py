@@ -12,7 +12,7 @@ def plain_messages(messages: Any) -> Any:
     """Messages whose ``images`` are parts of their content, before the text, as rLLM puts them; a refusal is text."""
     if not _is_list(messages):
         return messages  # refused by the core, with the reason
-    return [_plain(each) if isinstance(each, Mapping) else each for each in messages]
+    return [_plain(message) if isinstance(message, Mapping) else message for message in messages]
 
 
 def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,16 +29,16 @@ def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
         return message
     content = content or ""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    shown = [{"type": "image", "image": image} for image in images]
-    return {**{key: value for key, value in message.items() if key != "images"}, "content": [*shown, *parts]}
+    pictures = [{"type": "image", "image": image} for image in images]
+    return {**{key: value for key, value in message.items() if key != "images"}, "content": [*pictures, *parts]}
 
 
-def shows_media(messages: Any) -> bool:
+def has_media(messages: Any) -> bool:
     """Whether a message has images, or parts that aren't text."""
     return _is_list(messages) and any(
-        each.get("images") or any(part.get("type") not in ("text", "refusal") for part in _parts(each))
-        for each in messages
-        if isinstance(each, Mapping)
+        message.get("images") or any(part.get("type") not in ("text", "refusal") for part in _parts(message))
+        for message in messages
+        if isinstance(message, Mapping)
     )
 
 
@@ -56,16 +56,16 @@ def plain_tools(tools: Any) -> Any:
     """Declarations of rLLM's ``Tool`` objects, which have them as ``json``, among dicts.
 
     Tools that aren't functions (OpenAI's ``web_search``) are run by a server, not by a model that is trained: they are left
-    out, as rLLM's engines leave them out, and said once.
+    out, as rLLM's engines leave them out, with one warning.
     """
     if not _is_list(tools):
         return tools
-    out = []
+    declarations = []
     for tool in tools:
         tool = tool if isinstance(tool, Mapping) else getattr(tool, "json", tool)
-        kind = tool.get("type", "function") if isinstance(tool, Mapping) and "function" not in tool else "function"
-        if kind != "function":
-            warn_once(f"a tool of type {kind!r} isn't a function and isn't declared to the model")
+        type_ = tool.get("type", "function") if isinstance(tool, Mapping) and "function" not in tool else "function"
+        if type_ != "function":
+            warn_once(f"a tool of type {type_!r} isn't a function and isn't declared to the model")
             continue
-        out.append(tool)
-    return out
+        declarations.append(tool)
+    return declarations

@@ -18,7 +18,7 @@ from rllm_renderer_core.types import Message
 if TYPE_CHECKING:
     from .renderer import RllmRenderer
 
-_QUESTION = ({"role": "user", "content": "ping"},)
+_PROBE = ({"role": "user", "content": "ping"},)
 
 
 class ChatParser:
@@ -39,12 +39,12 @@ class ChatParser:
 
     @cached_property
     def generation_prompt(self) -> str:
-        """What opens an assistant turn."""
-        with_opener = self._renderer.render_ids(_QUESTION, add_generation_prompt=True)
-        bare = self._renderer.render_ids(_QUESTION)
-        if with_opener[: len(bare)] != bare:
-            raise RenderError(f"{self._renderer!r} writes a question in another way before its answer")
-        return self._text(with_opener[len(bare) :])
+        """The text that opens an assistant turn, ``"<|im_start|>assistant\\n"`` in ChatML."""
+        prompt = self._renderer.render_ids(_PROBE, add_generation_prompt=True)
+        messages = self._renderer.render_ids(_PROBE)
+        if prompt[: len(messages)] != messages:
+            raise RenderError(f"{self._renderer!r} writes messages in another way before a generation prompt")
+        return self._text(prompt[len(messages) :])
 
     def parse(
         self,
@@ -55,18 +55,18 @@ class ChatParser:
         accumulate_reasoning: bool = False,
         **_: Any,
     ) -> str:
-        """The text of a conversation, or with ``is_first_msg=False`` that of one assistant turn, with its opener.
+        """The text of a conversation, or with ``is_first_msg=False`` of one assistant turn behind its generation prompt.
 
         Args:
             messages: In OpenAI's form, or rLLM's.
-            add_generation_prompt: Whether the opener of the next turn follows.
+            add_generation_prompt: Whether the next turn's generation prompt follows.
             is_first_msg: Whether these are all messages.
             tools: As declared.
             accumulate_reasoning: Keep the reasoning of earlier turns in a prompt; an assistant turn alone always has its own.
 
         Raises:
             RenderError: The tokenizer makes other ids of the text; the fix is ``token_input``.
-            UnreachableTurnError: The format leaves out reasoning of the turn, or the model can't say it behind its opener.
+            UnreachableTurnError: The format leaves out reasoning of the turn, or the model can't sample it there.
             RendererError: As ``render``.
         """
         if is_first_msg and accumulate_reasoning and add_generation_prompt:
@@ -82,14 +82,14 @@ class ChatParser:
         return self._renderer.parse_completion(completion_ids)._asdict()
 
     def _turn(self, messages: Sequence[Message]) -> str:
-        """An assistant turn with its stop, as the model says it behind a question: what is trained of it."""
+        """The ids of an assistant turn that the model samples behind a question, with the stop: what is trained of it."""
         if len(messages) != 1 or messages[0].get("role") != "assistant":
             raise RenderError(
                 "only an assistant turn can be rendered without what comes before it",
                 fix="render the whole conversation, with is_first_msg=True",
             )
         bare, _ = split_weights(messages)
-        (example,) = self._renderer.supervised([*_QUESTION, *bare])
+        (example,) = self._renderer.supervised([*_PROBE, *bare])
         return self._text([token for token, weight in zip(example.token_ids, example.weights, strict=True) if weight])
 
     def _text(self, ids: Sequence[int]) -> str:

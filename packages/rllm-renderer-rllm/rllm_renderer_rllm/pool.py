@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-PATIENCE = 0.05
-"""Seconds for which a thread waits for a renderer before it copies one: short bridges share one, a long one is no neighbour."""
+WAIT_SECONDS = 0.05
+"""How long a thread waits for a free renderer before it makes a copy: short bridges take turns, no one waits for a long one."""
 logger = logging.getLogger("rllm_renderer")
 
 
@@ -36,14 +36,14 @@ class RendererPool:
         self._of: Any = None
         self._free: list[Any] = []  # it and its copies, those that no thread uses
 
-    async def run(self, renderer: Any, function: Callable[..., T], /, *arguments: Any, **more: Any) -> T:
-        """The result of ``function(*arguments, **more, renderer=...)``, called in a thread, with ``renderer`` or a copy.
+    async def run(self, renderer: Any, function: Callable[..., T], /, *arguments: Any, **named: Any) -> T:
+        """The result of ``function(*arguments, **named, renderer=...)``, called in a thread, with ``renderer`` or a copy.
 
         The thread may begin much later: pass no object that another request changes meanwhile.
         """
         if self._threads is None:
             self._threads = ThreadPoolExecutor(max_workers=self._size, thread_name_prefix="renderer")
-        call = partial(function, *arguments, **more)
+        call = partial(function, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._call, renderer, call)
 
     def shutdown(self) -> None:
@@ -56,9 +56,9 @@ class RendererPool:
         with self._changed:
             if self._of is not renderer:
                 self._of, self._free = renderer, [renderer]
-            found = self._changed.wait_for(lambda: self._free and self._of is renderer, PATIENCE)
-            own = self._free.pop() if found else None
-        own = own if found else _copied(renderer)
+            is_free = self._changed.wait_for(lambda: self._free and self._of is renderer, WAIT_SECONDS)
+            own = self._free.pop() if is_free else None
+        own = own if is_free else _copied(renderer)
         try:
             return function(renderer=own)
         finally:

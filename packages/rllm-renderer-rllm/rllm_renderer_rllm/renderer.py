@@ -1,4 +1,4 @@
-"""A resolved renderer in the form that rLLM reads: the gateway drives the protocol, the engines want a little more.
+"""A resolved renderer as rLLM calls it: the protocol for its gateway, and prompts and parsed completions for its engines.
 
 Two things differ from ``rllm_renderer_core.resolve``: a call that can't be run isn't among ``tool_calls`` (rLLM hands every one
 of them to the agent's client, the nameless too) but stays in the content, as the text that the model wrote; and messages may
@@ -21,12 +21,11 @@ from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
 
-from .chunks import behind, without_chunks
-from .messages import plain_messages, plain_tools, shows_media
+from .image_chunks import with_images, without_images
+from .messages import has_media, plain_messages, plain_tools
+from .optional_settings import at_reasoning_effort
 from .parser import ChatParser
 from .reasoning import with_earlier_reasoning
-from .tokens import RllmTokens
-from .wishes import with_effort
 
 
 class EngineOutput(NamedTuple):
@@ -94,12 +93,11 @@ class RllmRenderer:
 
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> RllmTokens:
-        """Messages to ids with attribution, and with rLLM's ``is_content``."""
-        out = self.resolved.render(
+    ) -> RenderedTokens:
+        """Messages to ids with attribution."""
+        return self.resolved.render(
             plain_messages(messages), tools=plain_tools(tools), add_generation_prompt=add_generation_prompt
         )
-        return RllmTokens.of(out)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -116,13 +114,13 @@ class RllmRenderer:
 
         ``prompt_ids`` may have the chunks of images among its ids, as ``token_input`` has.
         """
-        prompt = None if prompt_ids is None else without_chunks(prompt_ids)
+        prompt = None if prompt_ids is None else without_images(prompt_ids)
         parsed = self.resolved.parse_response(token_ids, tools=plain_tools(tools), prompt_ids=prompt)
-        broken = [call.raw for call in parsed.tool_calls if not _runs(call)]
+        broken = [call.raw for call in parsed.tool_calls if not _can_run(call)]
         if not broken:
             return parsed
         return replace(
-            parsed, content=parsed.content + "".join(broken), tool_calls=[call for call in parsed.tool_calls if _runs(call)]
+            parsed, content=parsed.content + "".join(broken), tool_calls=[call for call in parsed.tool_calls if _can_run(call)]
         )
 
     def get_stop_token_ids(self) -> list[int]:
@@ -147,10 +145,10 @@ class RllmRenderer:
         The prompt may have the chunks of images among its ids, as ``token_input`` has, or their JSON: they stay in their
         places, and nothing is said of the messages that the ids belong to.
         """
-        ids = without_chunks(previous_prompt_ids)
+        ids = without_images(previous_prompt_ids)
         turn = ids, previous_completion_ids, plain_messages(new_messages)
-        out = self.resolved.bridge_to_next_turn(*turn, tools=plain_tools(tools), previous_message=previous_message)
-        return out if out is None else behind(previous_prompt_ids, ids, out)
+        bridged = self.resolved.bridge_to_next_turn(*turn, tools=plain_tools(tools), previous_message=previous_message)
+        return bridged if bridged is None else with_images(previous_prompt_ids, ids, bridged)
 
     def try_bridge(
         self,
@@ -162,10 +160,10 @@ class RllmRenderer:
         previous_message: Message | None = None,
     ) -> RenderedTokens | BridgeDeclined:
         """As ``bridge_to_next_turn``, with the reason of a decline."""
-        ids = without_chunks(previous_prompt_ids)
+        ids = without_images(previous_prompt_ids)
         turn = ids, previous_completion_ids, plain_messages(new_messages)
-        out = self.resolved.try_bridge(*turn, tools=plain_tools(tools), previous_message=previous_message)
-        return out if isinstance(out, BridgeDeclined) else behind(previous_prompt_ids, ids, out)
+        bridged = self.resolved.try_bridge(*turn, tools=plain_tools(tools), previous_message=previous_message)
+        return bridged if isinstance(bridged, BridgeDeclined) else with_images(previous_prompt_ids, ids, bridged)
 
     # Engines
 
@@ -187,7 +185,7 @@ class RllmRenderer:
         reasoning_effort: str | None = None,
         accumulate_reasoning: bool = False,
     ) -> list[Any]:
-        """The prompt for an engine's sampler, with the opener of the assistant's turn.
+        """The prompt for an engine's sampler, with the generation prompt.
 
         Args:
             messages: In OpenAI's form, or rLLM's.
@@ -206,13 +204,13 @@ class RllmRenderer:
         """
         if reasoning_effort is not None:
             if reasoning_effort not in self._by_effort:
-                self._by_effort[reasoning_effort] = RllmRenderer(with_effort(self.resolved, reasoning_effort))
+                self._by_effort[reasoning_effort] = RllmRenderer(at_reasoning_effort(self.resolved, reasoning_effort))
             return self._by_effort[reasoning_effort].token_input(messages, tools, accumulate_reasoning=accumulate_reasoning)
         if accumulate_reasoning:
             kept = with_earlier_reasoning(self.resolved, plain_messages(messages), plain_tools(tools))
             if kept is not None:
                 return kept
-        if not shows_media(messages):
+        if not has_media(messages):
             return self.render_ids(messages, tools=tools, add_generation_prompt=True)
         rendered = self.render(messages, tools=tools, add_generation_prompt=True)
         chunks = getattr(rendered.multi_modal_data, "chunks", None)
@@ -249,5 +247,5 @@ class RllmRenderer:
         return supervised(self.resolved, plain_messages(messages), tools=plain_tools(tools), train=train)
 
 
-def _runs(call: ToolCall) -> bool:
+def _can_run(call: ToolCall) -> bool:
     return call.status is ToolCallStatus.OK and isinstance(call.arguments, dict)

@@ -24,8 +24,8 @@ from rllm_renderer_core.plugin.distributions import install_command
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.resolving import resolver
 
+from .optional_settings import resolve_with_optional_settings
 from .renderer import RllmRenderer
-from .wishes import resolved_as_wished
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -99,10 +99,10 @@ def resolve(
     pin = options["pin"] = read_pin(options.get("pin"))
     if pin is not None:
         model = _pinned_model(pin, model or getattr(tokenizer, "name_or_path", None))
-    options.update(spelled(family, renderer_name))
+    options.update(renderer_option(family, renderer_name))
     if renderer_backend is not None:
         options["backend"] = renderer_backend
-    resolved = resolved_as_wished(model or None, tokenizer, options, disable_thinking, reasoning_effort)
+    resolved = resolve_with_optional_settings(model or None, tokenizer, options, disable_thinking, reasoning_effort)
     source = SOURCES.get(resolved.backend, "tinker")
     record = resolved.resolution
     logger.info("renderer for %r: %s:%s (%s)", record.model, record.backend, record.renderer, record.reason)
@@ -116,8 +116,8 @@ def get_renderer(model: str | None, tokenizer: Any, **arguments: Any) -> RllmRen
 
 def describe(model: str | None, tokenizer: Any, **arguments: Any) -> str:
     """``"prime:qwen3"``: source and name of what ``resolve`` comes to."""
-    found = resolve(model, tokenizer, **arguments)
-    return f"{found.source}:{found.name}"
+    resolution = resolve(model, tokenizer, **arguments)
+    return f"{resolution.source}:{resolution.name}"
 
 
 def create_renderer(
@@ -227,7 +227,7 @@ def _refuse_renderer_backend(backend: Any) -> None:
     name = getattr(backend, "value", backend)
     if name is None or name in TRAINING_BACKENDS:
         return
-    if name in {each.backend.name for each in load_backends()[0]}:
+    if name in {registered.backend.name for registered in load_backends().registered}:
         raise OptionError(
             f"backend={name!r}: backend is rLLM's training backend here ({', '.join(sorted(TRAINING_BACKENDS))})",
             fix=f"renderer_backend={name!r}",
@@ -235,35 +235,37 @@ def _refuse_renderer_backend(backend: Any) -> None:
         )
 
 
-def spelled(family: str | None, renderer_name: str | None) -> dict[str, str]:
+def renderer_option(family: str | None, renderer_name: str | None) -> dict[str, str]:
     """The option of ``rllm_renderer_core.resolve`` that names the renderer, or none."""
-    given = [
-        _addressed(option, value)
-        for option, value in (("renderer_family", family), ("renderer_name", renderer_name))
-        if value not in (None, "", "auto")
-    ]
-    if len(given) == 2 and given[0] != given[1]:
+    named = {"renderer_family": family, "renderer_name": renderer_name}
+    options = [_option_that_names(spelling, name) for spelling, name in named.items() if is_named(name)]
+    if len(options) == 2 and options[0] != options[1]:
         raise OptionError(
             f"family={family!r} and renderer_name={renderer_name!r} name two renderers",
             fix="pass one of them, and the same to the engine and the gateway",
             option="renderer_name",
         )
-    return given[0] if given else {}
+    return options[0] if options else {}
 
 
-def _addressed(option: str, name: Any) -> dict[str, str]:
-    """rLLM's spelling as it is where a backend that declares it has the name; else as the name of any backend's renderer."""
+def is_named(name: str | None) -> bool:
+    """Whether a family or renderer name of rLLM's names anything."""
+    return name not in (None, "", "auto")
+
+
+def _option_that_names(spelling: str, name: Any) -> dict[str, str]:
+    """``{spelling: name}`` if a backend that declares the spelling has the name; else ``{"renderer": name}`` of any backend."""
     registered = load_backends().registered
-    family = next((each for each in PRIME_FAMILIES if _letters(each) == _letters(name)), None)
-    if option == "renderer_name" and family is not None:
-        if any("renderer_family" in each.backend.spellings for each in registered):
+    family = next((family for family in PRIME_FAMILIES if _letters(family) == _letters(name)), None)
+    if spelling == "renderer_name" and family is not None:
+        if any("renderer_family" in one.backend.spellings for one in registered):
             return {"renderer_family": family}
         fix = install_command("rllm-renderer-prime")
         warn_once(f"renderer_name={name!r} means prime's {family} in rLLM, which isn't here: {fix}")
-    having = [each.backend for each in registered if _has(each, name)]
-    if having and not any(option in backend.spellings for backend in having):
+    backends = [one.backend for one in registered if _has(one, name)]
+    if backends and not any(spelling in backend.spellings for backend in backends):
         return {"renderer": name}
-    return {option: name}
+    return {spelling: name}
 
 
 def _has(registered: Registered, name: Any) -> bool:

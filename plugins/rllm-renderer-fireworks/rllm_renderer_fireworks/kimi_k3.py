@@ -11,11 +11,12 @@ import html
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rllm_renderer_core.normal_form.arguments import json_value
 from rllm_renderer_core.normal_form.tokenizer import added_tokens
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
 
 from .whole import WholeRenderer
@@ -55,6 +56,11 @@ class KimiK3Renderer(WholeRenderer):
         for piece in self._pieces(list(prompt_ids or ())[-64:]):
             inside = piece.text if piece.kind == "open" else "" if piece.kind in ("close", "end") else inside
         return _read(self._pieces(list(token_ids)), inside if inside in ("think", "response") else "")
+
+    @property
+    def traits(self) -> RendererTraits:
+        """As ``TinkerRenderer``'s, with the calls as the model writes them."""
+        return replace(super().traits, written_calls=self.written_calls)
 
     def written_calls(self, calls: Sequence[ToolCall]) -> str:
         """The calls as the format writes them; for the core, which compares them with what was sampled."""

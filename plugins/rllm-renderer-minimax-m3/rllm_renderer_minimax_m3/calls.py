@@ -13,7 +13,7 @@ from typing import Any
 
 from rllm_renderer_core.errors import ToolError
 from rllm_renderer_core.normal_form.arguments import Schema
-from rllm_renderer_core.normal_form.messages import normalize_tools
+from rllm_renderer_core.normal_form.tools import normalize_tools
 from rllm_renderer_core.types import ToolCall, ToolCallStatus
 
 from .markers import NS, Vocabulary

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rllm_renderer_core.errors import MessageError
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
-from rllm_renderer_core.normal_form.returned import BridgedTokens
+from rllm_renderer_core.normal_form.ids import BridgedTokens
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from .bridging import as_declined, check_messages, check_turn
@@ -34,8 +36,6 @@ class MiniMaxM3Renderer:
         TokenizerError: Where the tokenizer lacks one of the format's tokens.
     """
 
-    takes_views = True
-
     def __init__(self, tokenizer: Any, options: Options | None = None) -> None:
         self.options = options or Options()
         self._vocabulary = Vocabulary(tokenizer, plain=self.options.marker_text == "plain")
@@ -45,15 +45,13 @@ class MiniMaxM3Renderer:
         self._heads: dict[tuple[str, ...], list[int]] = {}
 
     @property
-    def reasoning_ids(self) -> tuple[int, int]:
-        """Ids that open and close reasoning."""
-        return self._vocabulary.think_open, self._vocabulary.think_close
+    def traits(self) -> RendererTraits:
+        """See ``RendererTraits``."""
+        pair = self._vocabulary.think_open, self._vocabulary.think_close
+        return RendererTraits(stop_strings=[CLOSE], takes_views=True, reasoning_ids=lambda: pair)
 
     def get_stop_token_ids(self) -> list[int]:
         return [self._vocabulary.close]
-
-    def get_stop_strings(self) -> list[str]:
-        return [CLOSE]
 
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False

@@ -20,7 +20,9 @@ _HARMONY = "the reference is openai_harmony, which serves: no blank lines behind
 DEVIATIONS: Mapping[str, Mapping[str, str]] = {
     "deepseek-v3": {"calls": _V3},
     "deepseek-r1": {"a query right behind a result": "the template leaves the result open there"},
-    "gpt-oss": dict.fromkeys(("system", "order", "reasoning", "calls", "tools", "whitespace", "no opener"), _HARMONY),
+    "gpt-oss": dict.fromkeys(
+        ("system", "order", "reasoning", "calls", "tools", "whitespace", "no generation prompt"), _HARMONY
+    ),
     "kimi-k2.5": {"tools": "the model's tokenizer class writes the tools as TypeScript; the template alone writes JSON"},
 }
 """Where a family's renderer differs from the chat template on purpose: probes or their tags."""

@@ -13,6 +13,7 @@ from rllm_renderer_template.parser.learned import LearnedParser
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
 from rllm_renderer_core.normal_form.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from .corrections import Numbered, Rewrite, corrections_for, is_query, opener_for
@@ -29,25 +30,20 @@ class PrimeRenderer:
     Attributes:
         upstream: The renderer of the package ``renderers``.
         variant: Which member of the family it renders.
-        supports_media: Whether image parts are carried: where a processor was given.
-        reasoning_ids: See ``Renderer``.
-        wants_result_names: Whether results without ``name`` should get their call's. Kimi prints a name where there is one and
-            the role where there is none, so that a name that the client didn't send would change the ids.
+        traits: See ``RendererTraits``.
     """
 
     def __init__(self, upstream: Any, tokenizer: Any, variant: Variant, *, media: bool = False) -> None:
         self.upstream = upstream
         self.variant = variant
         self.tokenizer = tokenizer
-        self.supports_media = media
         self._family = family_of(variant.family)
-        self.wants_result_names = self._family.identity != "id"
         self._stops = frozenset(upstream.get_stop_token_ids())
         # Without a pair of single ids for its markers a format that reasons has None: the core parses then. Harmony's reasoning
         # is a channel, not a pair of markers; TurnEnd finds a stop inside it.
-        self.reasoning_ids: tuple[int, int] | tuple[()] | None = ()
+        pair: tuple[int, int] | tuple[()] | None = ()
         if self._family.reasons and variant.family != "gpt-oss":
-            self.reasoning_ids = reasoning_ids(tokenizer) or None
+            pair = reasoning_ids(tokenizer) or None
         self._in_render = corrections_for(variant, "render")
         self._in_bridge = corrections_for(variant, "bridge")
         self._opener = opener_for(variant, self._encode)
@@ -58,6 +54,16 @@ class PrimeRenderer:
         self._end = TurnEnd(variant, self._stops, self._encode)
         self._gemma = GemmaResponses(upstream, self._encode) if variant.family == "gemma4" else None
         self._media_ids = tuple(getattr(upstream, "mm_token_type_id_map", None) or ()) if media else ()
+        self.traits = RendererTraits(
+            stop_strings=[str(tokenizer.decode([stop], skip_special_tokens=False)) for stop in sorted(self._stops)],
+            supports_media=media,  # where a processor was given
+            # Kimi prints a name where there is one, else the role: one that the client didn't send would change the ids.
+            fills_result_names=self._family.identity != "id",
+            encodes_spans_apart=True,
+            reasoning_ids=lambda: pair,
+            second_parser=lambda: self._second_parser,
+            delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
+        )
 
     def _encode(self, text: str) -> Ids:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
@@ -171,22 +177,13 @@ class PrimeRenderer:
             return self._messages.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
         return self._parser.parse(list(token_ids), tools, None if prompt_ids is None else list(prompt_ids))
 
-    @property
-    def frame_words(self) -> frozenset[str]:
-        """See the core's ``ParseCheck``."""
-        return self._messages.frame_words if self._messages is not None else frozenset()
-
     @cached_property
-    def second_parser(self) -> LearnedParser | None:
+    def _second_parser(self) -> LearnedParser | None:
         """For completions that the first one gives up on: what is learned from the renders."""
         return LearnedParser.of(self.render_ids, self.tokenizer, self._stops)
 
     def get_stop_token_ids(self) -> Ids:
         return sorted(self._stops)
-
-    def get_stop_strings(self) -> list[str]:
-        """The stops as text, for engines that take strings."""
-        return [str(self.tokenizer.decode([stop], skip_special_tokens=False)) for stop in sorted(self._stops)]
 
     # The bridge
 
@@ -208,7 +205,7 @@ class PrimeRenderer:
         prompt, sampled = _as_list(previous_prompt_ids), _as_list(previous_completion_ids)
         new = self._ready(prompt, new_messages, previous_message)
         closed = self._end.closed(prompt, sampled, new)
-        numbered = self._rewritten(new, self._in_bridge)
+        numbered = self._rewritten(new, self._in_bridge) if self._in_bridge else None
         given = new if numbered is None else [message for _, message in numbered]
         if self._gemma is not None:
             out = self._gemma.bridge(prompt, closed, given, tools)
@@ -220,7 +217,8 @@ class PrimeRenderer:
         if numbered is not None:
             # Upstream attributes prompt and completion to no message, like scaffolding: -1 becomes None there in the core.
             indices = [-1 if index < 0 else numbered[index][0] for index in indices]
-        self._open(ids, indices, mask, new)
+        if self._opener is not None:
+            self._open(ids, indices, mask, new)
         return RenderedTokens(ids, indices or None, mask or None, out.multi_modal_data)
 
     def _ready(self, prompt: Ids, messages: Sequence[Message], previous: Message | None) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from rllm_renderer_core.normal_form.ids import common_prefix
 from rllm_renderer_core.normal_form.messages import has_media, refuse_media
 from rllm_renderer_core.normal_form.pairing import sampled_calls
 from rllm_renderer_core.normal_form.tokenizer import chat_template, control_ids, reasoning_ids
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from . import base_models
@@ -38,8 +39,6 @@ class TinkerRenderer:
         corrections: The table of differences from official templates; others bring their own.
     """
 
-    takes_views = True
-
     def __init__(self, upstream: Any, name: str, tokenizer: Any, *, corrections: Sequence[Correction] = CORRECTIONS) -> None:
         self.upstream = upstream
         self.name = name
@@ -47,7 +46,7 @@ class TinkerRenderer:
         self._tokenizer = tokenizer
         self._control = control_ids(tokenizer)
         self._rows = rows_for(name, corrections)
-        self.wants_result_names = not any(row.results_as_given for row in self._rows)
+        self.fills_result_names = not any(row.results_as_given for row in self._rows)
         different = {key: value for row in self._rows for key, value in row.attributes.items()}
         different |= {key: change(getattr(upstream, key)) for row in self._rows for key, change in row.changes.items()}
         self._plain = twin_of(upstream, different)
@@ -183,16 +182,22 @@ class TinkerRenderer:
         return block_parser(self._tokenizer) if any(row.harmony for row in self._rows) else None
 
     @property
-    def frame_words(self) -> frozenset[str]:
-        """See the core's ``ParseCheck``."""
-        return self._messages.frame_words if self._messages is not None else frozenset()
+    def traits(self) -> RendererTraits:
+        """See ``RendererTraits``."""
+        return RendererTraits(
+            stop_strings=self._stop_strings,  # of base models' role_colon
+            takes_views=True,
+            supports_media=self.supports_media,
+            fills_result_names=self.fills_result_names,
+            encodes_spans_apart=True,
+            reasoning_ids=lambda: self.reasoning_ids,
+            second_parser=lambda: self.second_parser,
+            delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
+            why_no_tool_calls=lambda: self.why_no_tool_calls,
+        )
 
     def get_stop_token_ids(self) -> list[int]:
         return list(self._stop_ids)
-
-    def get_stop_strings(self) -> list[str]:
-        """Stops that aren't one token of the vocabulary: of base models' ``role_colon``."""
-        return list(self._stop_strings)
 
     @property
     def why_no_tool_calls(self) -> str | None:
@@ -267,7 +272,7 @@ class TinkerRenderer:
             self._stop_ids,
             self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
-            named_results=self.wants_result_names,
+            named_results=self.fills_result_names,
         )
 
     def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:

@@ -14,8 +14,8 @@ from rllm_renderer_template.seam.renderer import SeamedRenderer
 
 from rllm_renderer_core.errors import RendererError, RenderError, UnsupportedToolsError
 from rllm_renderer_core.normal_form.pairing import sampled_calls
-from rllm_renderer_core.normal_form.tokenizer import control_ids, reasoning_ids
-from rllm_renderer_core.probing.text import decoder_of
+from rllm_renderer_core.normal_form.tokenizer import control_ids, decoder_of, reasoning_ids
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from .attribution import attributed
@@ -58,7 +58,6 @@ class TmlRenderer(SeamedRenderer):
         self._control = frozenset(int(self._vocabulary.encode_special(each)) for each in self._vocabulary.special_tokens())
         self._rows = rows_for(name)
         self._media = Media(name, tokenizer)
-        self.supports_media = bool(self._media)
         self._arguments = dict(arguments or {})
         self._effort = effort
         openers = [int(self._vocabulary.encode_special(row.opener)) for row in self._rows if row.opener is not None]
@@ -67,7 +66,7 @@ class TmlRenderer(SeamedRenderer):
         stops = upstream.stop() or []
         self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
         self._refuses_tools = any(row.refuses_tools for row in self._rows)
-        self.wants_result_names = not any(row.results_as_given for row in self._rows)
+        self.fills_result_names = not any(row.results_as_given for row in self._rows)
 
     # Rendering
 
@@ -225,9 +224,16 @@ class TmlRenderer(SeamedRenderer):
         return block_parser(self.tokenizer) if self.name in ("GptOss", "v0") else None
 
     @property
-    def frame_words(self) -> frozenset[str]:
-        """See the core's ``ParseCheck``: roles and channels that harmony's models write, and no render shows."""
-        return self._block_parser.frame_words if self._block_parser is not None else frozenset()
+    def traits(self) -> RendererTraits:
+        """See ``RendererTraits``."""
+        return RendererTraits(
+            takes_views=True,
+            supports_media=bool(self._media),
+            fills_result_names=self.fills_result_names,
+            encodes_spans_apart=True,
+            reasoning_ids=lambda: self.reasoning_ids,
+            delimiter_words=self._block_parser.delimiter_words if self._block_parser is not None else frozenset(),
+        )
 
     @cached_property
     def parser(self) -> LearnedParser:
@@ -253,7 +259,7 @@ class TmlRenderer(SeamedRenderer):
             self._stop_ids,
             self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
-            named_results=self.wants_result_names,
+            named_results=self.fills_result_names,
         )
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[int]:

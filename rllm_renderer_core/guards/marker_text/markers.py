@@ -14,19 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import TokenizerError
+from ...normal_form.tokenizer import is_plain_markup
 from ...types import ParsedResponse, ToolCall
 
 GUARD = f"zq{secrets.token_hex(8)}qz"
 """New in each process, so that no text can hold it. Letters and digits: no template trims, escapes or sorts them away."""
-
-_HTML = """
-a abbr article b blockquote body br button caption center code dd del details div dl dt em figcaption figure font footer
-form h1 h2 h3 h4 h5 h6 head header hr html i img input ins kbd label li link main mark meta nav ol option p pre q s samp
-script section select small span strike strong style sub summary sup table tbody td textarea tfoot th thead title tr tt
-u ul var video
-"""
-HTML = frozenset(_HTML.split())
-"""Elements that some vocabularies (Gemma's) have as single tokens: ordinary text, which controls nothing."""
 
 _JSON_UNIT = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|.", re.S)
 _ESCAPES = {'\\"': '"', "\\\\": "\\", "\\/": "/", "\\b": "\b", "\\f": "\f", "\\n": "\n", "\\r": "\r", "\\t": "\t"}
@@ -43,7 +35,7 @@ class Markers:
     """
 
     def __init__(self, texts: Mapping[str, bool]) -> None:
-        self.texts = frozenset(text for text, special in texts.items() if special or not _harmless(text))
+        self.texts = frozenset(text for text, special in texts.items() if special or not is_plain_markup(text))
         short = sorted(text for text in self.texts if len(text) < 2)
         if any(texts[text] for text in short):
             raise TokenizerError(
@@ -149,13 +141,6 @@ def _unescaped(unit: str) -> str:
     if len(unit) == 6:
         return chr(int(unit[2:], 16))
     return unit if len(unit) == 1 else _ESCAPES.get(unit, "\ufffd")
-
-
-def _harmless(text: str) -> bool:
-    """Whether a token that isn't special is ordinary text: white space, or an HTML element."""
-    blank = text.replace("\u2581", " ")
-    tag = re.fullmatch(r"</?(\w+)>", text)
-    return not blank.strip() or (tag is not None and tag[1] in HTML)
 
 
 def _trie(texts: Iterable[str]) -> str:

@@ -11,18 +11,20 @@ Reasoning isn't asked for: formats drop it from the history on purpose.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from ...errors import BridgeDeclined, MessageError, RendererError, UnsupportedToolsError
-from ...plugin import in_probe
+from ...errors import BridgeDeclined
+from ...plugin import in_probe, rendering_probes
 from ...plugin.discovery import warn_once
-from ...probing.shape import declared_shapes, shape_of, without_repeats
+from .trial import Dropped, Trial
 
 logger = logging.getLogger("rllm_renderer")
+
+MOST_REPEATS = 3
+"""How often a group of messages (a call and its result) comes in a row before further ones are taken to be rendered alike."""
+_BARE = ("role", "content")
 
 KNOWN_SHAPES = 4096
 """Shapes remembered a renderer; when there are more, all are learned again."""
@@ -30,51 +32,7 @@ KNOWN_SHAPES = 4096
 Shape = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Dropped:
-    """Something that the rendered ids don't show.
-
-    Attributes:
-        what: ``"text"``, ``"call"``, ``"arguments"`` or ``"tool"``.
-        index: Position of the message, or of the tool, in the list that was passed in.
-        role: The message's role; empty for a tool.
-        call: Position of the call within its message, for ``"call"`` and ``"arguments"``.
-    """
-
-    what: str
-    index: int
-    role: str = ""
-    call: int = 0
-
-    def said(self, renderer: str, message: str = "message") -> str:
-        """What doesn't show, in words; ``message`` is what one is called there."""
-        if self.what == "tool":
-            return (
-                f"tool {self.index} doesn't show in what {renderer} renders: the format, or its template, has no place for it"
-            )
-        names = {"text": "its text", "call": f"the name of its tool call {self.call}"}
-        part = names.get(self.what, f"the arguments of its tool call {self.call}")
-        return f"{message} {self.index} ({self.role}): {part} doesn't show in what {renderer} renders"
-
-    def error(self, renderer: str) -> RendererError:
-        """The error that names it, with its fix."""
-        if self.what == "tool":
-            return UnsupportedToolsError(self.said(renderer), fix=f"leave the tools out, {_ELSE}", index=self.index)
-        fix = _FIXES.get(self.role, _FIXES[""]) if self.what == "text" else _CALL_FIX
-        return MessageError(self.said(renderer), fix=f"{fix}, {_ELSE}", index=self.index)
-
-
-_ELSE = "choose another renderer= or backend=, or resolve with dropped='warn' to go on without it"
-_FIXES = {
-    "developer": "give it the role 'system', or move its text into the first system message",
-    "system": "move its text into the first message",
-    "tool": "put it behind the assistant's message with its call, under that call's id",
-    "": "move its text into another message",
-}
-_CALL_FIX = "leave the call out (a format may have one call a turn, or ids with names in them, functions.NAME:0)"
-
-
-class DropCheck:
+class NothingDropped:
     """The check of one renderer; may be called by many threads, which may then learn the same shape twice.
 
     Args:
@@ -91,7 +49,7 @@ class DropCheck:
         self._render_ids, self._decode, self._name, self._lock, self._mode = render_ids, decode, name, lock, mode
         self._known: dict[Shape, tuple[Dropped, ...]] = {}
 
-    def check(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> None:
+    def after_render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool) -> None:
         """Check messages and tools in normal form, which were rendered without an error.
 
         Raises:
@@ -106,9 +64,7 @@ class DropCheck:
                 raise dropped[0].error(self._name)
             warn_once(f"dropped='warn': {dropped[0].said(self._name)}", key=("dropped", self._name, str(dropped[0])))
 
-    def refuse_bridge(
-        self, new: list[dict[str, Any]], tooled: bool, added: Callable[[list[dict[str, Any]]], list[int]]
-    ) -> None:
+    def after_bridge(self, new: list[dict[str, Any]], tooled: bool, added: Callable[[list[dict[str, Any]]], list[int]]) -> None:
         """Check the new messages of a bridge that was made.
 
         Args:
@@ -164,22 +120,20 @@ class DropCheck:
     def _tried(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, ids_of: Callable[[Trial], list[int]]
     ) -> tuple[Dropped, ...]:
-        token = in_probe.set(True)
-        try:
-            trial = Trial(messages, tools)
-            plain = ids_of(trial)
-            if self._decode is not None:
-                shown = self._text(plain)
-                return tuple(
-                    thing for word, thing in trial.things.items() if not (word in shown or trial.known_by_id(thing, shown))
-                )
-            return tuple(thing for word, thing in trial.things.items() if ids_of(Trial(messages, tools, word)) == plain)
-        except Exception as error:
-            # The stand-in words are refused where the real texts weren't: nothing can be said of this shape.
-            logger.info("%s: what it shows of this shape of conversation can't be told: %r", self._name, error)
-            return ()
-        finally:
-            in_probe.reset(token)
+        with rendering_probes():
+            try:
+                trial = Trial(messages, tools)
+                plain = ids_of(trial)
+                if self._decode is not None:
+                    shown = self._text(plain)
+                    return tuple(
+                        thing for word, thing in trial.things.items() if not (word in shown or trial.known_by_id(thing, shown))
+                    )
+                return tuple(thing for word, thing in trial.things.items() if ids_of(Trial(messages, tools, word)) == plain)
+            except Exception as error:
+                # The stand-in words are refused where the real texts weren't: nothing can be said of this shape.
+                logger.info("%s: what it shows of this shape of conversation can't be told: %r", self._name, error)
+                return ()
 
     def _rendered(self, trial: Trial, opener: bool) -> list[int]:
         with self._lock:
@@ -191,72 +145,51 @@ class DropCheck:
             return self._decode(ids, skip_special_tokens=False).casefold()
 
 
-class Trial:
-    """A conversation of the same shape with stand-in words, each of which stands for one thing that must show.
-
-    Args:
-        messages: In normal form; never changed.
-        tools: In normal form.
-        other: One of the words, which becomes another: for tokenizers that can't decode.
-    """
-
-    def __init__(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, other: str | None = None) -> None:
-        self.things: dict[str, Dropped] = {}
-        self._other, self._words = other, 0
-        self._names: dict[str, tuple[str, str, str]] = {}
-        self.tools = None if tools is None else self._with_tools(tools)
-        self.messages = [self._with_words(index, message) for index, message in enumerate(messages)]
-
-    def known_by_id(self, thing: Dropped, shown: str) -> bool:
-        """Whether it is a call that the format shows by its id (Kimi)."""
-        if thing.what != "call":
-            return False
-        call_id = self.messages[thing.index]["tool_calls"][thing.call].get("id")
-        return bool(call_id) and call_id.casefold() in shown  # an empty id is in any text
-
-    def _word(self, thing: Dropped) -> str:
-        letters, number = "", self._words
-        for _ in range(3):
-            number, digit = divmod(number, 26)
-            letters = chr(ord("a") + digit) + letters
-        self._words += 1
-        word = f"zq{letters}x"
-        self.things[word] = thing
-        return word if word != self._other else "zother"
-
-    def _with_tools(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        first = {(tuple(tool), tuple(tool["function"])): index for index, tool in reversed(list(enumerate(tools)))}
-        out = []
-        for index in sorted(first.values()):
-            tool = tools[index]
-            function = {**tool["function"], "name": self._word(Dropped("tool", index))}
-            out.append({**tool, "function": function})
-        return out
-
-    def _with_words(self, index: int, message: dict[str, Any]) -> dict[str, Any]:
-        out, role = dict(message), message["role"]
-        content = message["content"]
-        if content and not (isinstance(content, str) and content.isspace()):
-            out["content"] = self._word(Dropped("text", index, role))
-        if message.get("reasoning_content"):
-            out["reasoning_content"] = "why"
+def shape_of(messages: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """Of each message its role, its keys, whether its text is blank, and what it calls or answers."""
+    calls: dict[str, tuple[int, int]] = {}
+    out: list[Any] = []
+    for index, message in enumerate(messages):
+        content, role = message["content"], message["role"]
+        if len(message) == 2 and type(content) is str and content and not content.isspace():  # most messages
+            out.append((role, _BARE if next(iter(message)) == "role" else tuple(message), True, None, False))
+            continue
+        blank = content if not content or (isinstance(content, str) and content.isspace()) else True
+        own: Any = None
         if "tool_calls" in message:
-            out["tool_calls"] = [self._call(index, at, role, call) for at, call in enumerate(message["tool_calls"])]
-        elif role == "tool" and message.get("tool_call_id") in self._names:
-            name, given, call_id = self._names[message["tool_call_id"]]
-            out["tool_call_id"] = call_id
-            if message.get("name") == name:
-                out["name"] = given
-        return out
+            own = tuple(_shape_of_call(call, index, at, calls) for at, call in enumerate(message["tool_calls"]))
+        elif role == "tool":
+            call_id = message.get("tool_call_id")
+            answered = calls.get(call_id) if call_id is not None else None
+            own = None if answered is None else (index - answered[0], answered[1])
+        reasoning = message.get("reasoning_content")
+        out.append((role, tuple(message), blank, own, bool(reasoning)))
+    return tuple(out)
 
-    def _call(self, index: int, at: int, role: str, call: dict[str, Any]) -> dict[str, Any]:
-        function = call["function"]
-        name = self._word(Dropped("call", index, role, at))
-        arguments = "{}"
-        if function["arguments"] != "{}":
-            arguments = json.dumps({"q": self._word(Dropped("arguments", index, role, at))})
-        out = {**call, "function": {**function, "name": name, "arguments": arguments}}
-        if call.get("id") is not None:
-            out["id"] = call["id"].replace(function["name"], name)
-            self._names[call["id"]] = function["name"], name, out["id"]
-        return out
+
+def _shape_of_call(call: dict[str, Any], index: int, at: int, calls: dict[str, tuple[int, int]]) -> tuple[Any, ...]:
+    call_id, function = call.get("id"), call["function"]
+    if call_id is not None:
+        calls[call_id] = index, at
+    return call_id and function["name"] in call_id, function["arguments"] == "{}"
+
+
+def declared_shapes(tools: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """The different shapes among the declarations: how many have one changes nothing."""
+    return tuple(dict.fromkeys((tuple(tool), tuple(tool["function"])) for tool in tools))
+
+
+def without_repeats(shape: tuple[Any, ...]) -> list[int]:
+    """Indices of messages without the fourth and later of equal groups in a row, of one to four messages each."""
+    kept = list(range(len(shape)))
+    for size in (1, 2, 3, 4):
+        out: list[int] = []
+        for index in kept:
+            out.append(index)
+            behind = out[-size * (MOST_REPEATS + 1) :]
+            if len(behind) == size * (MOST_REPEATS + 1):
+                groups = [[shape[at] for at in behind[start : start + size]] for start in range(0, len(behind), size)]
+                if all(group == groups[0] for group in groups):
+                    del out[-size:]
+        kept = out
+    return kept

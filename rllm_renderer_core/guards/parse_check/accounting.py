@@ -4,16 +4,22 @@ The text of the completion is walked piece by piece (a control token, or the tex
 attempt at a call must stand in it, in order. Of the rest each piece is the next of the reasoning, the next of the content, or
 frame: a control token, blank, or words that the format itself writes beside control tokens (``thought``, ``analysis``). What is
 none of these was lost, or changed; what of reasoning and content is left over at the end was added, or is there twice.
+
+A completion may close its reasoning twice: ``why</think>A </think> B`` has one reasoning and one content. Parsers cut at the
+last close, at the first, or at both, and lose or move ``A``. Here the second close counts as text that has to be somewhere, and
+where a backend has it nowhere, the completion is read as the first close says: ``why``, and ``A </think> B``. Tool calls inside
+a reasoning block are drafts and are never executed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from ...probing.text import Atom
-from ...types import ParsedResponse
+from ...types import ParsedResponse, ToolCall
 
 _TAG = re.compile(r"</?[\w:|]{2,}>")
 _PART = re.compile(r"\s*\n\s*|(?<=>)|(?=<)")
@@ -53,7 +59,7 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: frozenset[str]
         # A completion may be cut off inside the frame.
         cut = piece is pieces[-1] and any(word.startswith(bare) for word in words)
         ended = stop is not None and piece.start > stop
-        skipped = piece.control or not bare or (not ended and (cut or parts.issuperset(frame_parts(bare))))
+        skipped = piece.control or not bare or (not ended and (cut or parts.issuperset(delimiter_parts(bare))))
         following = {after for state in states for after in _after(piece, state, goal, words, skipped)}
         if not following:
             shown = piece.text if len(piece.text) <= 80 else piece.text[:77] + "..."
@@ -70,9 +76,28 @@ def _words(frame: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str], tupl
     """Of a format's frame its words, the parts of these that say something, and the words that are tags."""
     words = tuple(each.strip() for each in frame if each.strip())
     parts = frozenset(
-        part for word in words for part in frame_parts(word) if set(part) <= _EDGES or any(map(str.isalnum, part))
+        part for word in words for part in delimiter_parts(word) if set(part) <= _EDGES or any(map(str.isalnum, part))
     )
     return words, parts, tuple(each for each in words if _TAG.fullmatch(each))
+
+
+def located(text: str, calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls, those without a raw text with the part of the completion that has their name and, behind it, their arguments
+    as they are; upstream parsers often keep no raw text."""
+    out, at = [], 0
+    for call in calls:
+        if not call.raw and call["function"]["name"]:
+            written = re.escape(call["function"]["name"]) + r"[^{}]{0,160}?" + re.escape(call["function"]["arguments"])
+            found = re.compile(written).search(text, at)
+            if found is not None:
+                at = found.end()
+                call = ToolCall(
+                    call["function"]["name"], call["function"]["arguments"], id=call.id, raw=found.group(), status=call.status
+                )
+        elif text.find(call.raw, at) >= 0:
+            at = text.index(call.raw, at) + len(call.raw)
+        out.append(call)
+    return out
 
 
 def raw_spans(text: str, raws: Sequence[str]) -> list[tuple[int, int]]:
@@ -95,7 +120,7 @@ def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequ
     split = re.compile("|".join(map(re.escape, tags))) if tags else None
     first = 0
     for atom in atoms:
-        at, ending = atom.start, atom.end
+        at, ending = atom.start, (atom.start + len(atom.text))
         while first < len(spans) and spans[first][1] <= at:
             first += 1
         following = first
@@ -146,7 +171,7 @@ def _after(
     return out
 
 
-def frame_parts(text: str) -> list[str]:
+def delimiter_parts(text: str) -> list[str]:
     """The tags of a text, and what stands between them, without the blanks."""
     return [part for part in _PART.split(text) if part and not part.isspace()]
 
@@ -154,3 +179,68 @@ def frame_parts(text: str) -> list[str]:
 def _blank(text: str, at: int) -> int:
     rest = text[at:]
     return len(rest) - len(rest.lstrip())
+
+
+def with_second_closes(atoms: list[Atom], reasoning: Sequence[str], *, closed: bool) -> list[Atom]:
+    """The pieces of a completion, where a close of reasoning that isn't open is text and no control token.
+
+    Args:
+        atoms: The pieces.
+        reasoning: The texts that open and close reasoning; empty where the format has none, and then nothing changes.
+        closed: Whether the prompt has closed the reasoning; else a first close needs no opening before it.
+    """
+    out = []
+    for atom in atoms:
+        if atom.control and atom.text in reasoning:
+            closes = atom.text == reasoning[1]
+            if closes and closed:
+                atom = Atom(atom.text, False, atom.start)
+            closed = closes
+        out.append(atom)
+    return out
+
+
+def thoughts(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool, closed: bool) -> list[tuple[int, int]]:
+    """Where the thoughts of a completion lie in which a call is a sketch: each that is closed, and one that is opened behind a
+    close and never closed. A first thought that isn't closed is none: some formats' calls end it.
+
+    Args:
+        atoms: The pieces.
+        reasoning: As above.
+        opened: Whether the prompt has opened one.
+        closed: Whether the prompt has closed one.
+    """
+    found: list[tuple[int, int]] = []
+    start: int | None = 0 if opened else None
+    for atom in atoms:
+        if not atom.control or atom.text not in reasoning:
+            continue
+        if atom.text == reasoning[1]:
+            closed = True
+            found += [] if start is None else [(start, atom.start)]
+            start = None
+        elif start is None:
+            start = atom.start + len(atom.text)
+    return found + ([(start, (atoms[-1].start + len(atoms[-1].text)))] if start is not None and closed else [])
+
+
+def drafts_in(text: str, spans: Sequence[tuple[int, int]], thought: tuple[int, int]) -> list[int]:
+    """Which calls stand in the thought: those that begin in it, unless they and all that follow stand behind it as well."""
+    inside = [at for at, (start, _) in enumerate(spans) if thought[0] <= start < thought[1]]
+    if not inside:
+        return []
+    behind = raw_spans(text[thought[1] :], [text[start:end] for start, end in spans[inside[0] :]])
+    return inside if any(start < 0 for start, _ in behind) else []
+
+
+def kept_whole(atoms: Sequence[Atom], parsed: ParsedResponse, reasoning: Sequence[str], *, closed: bool) -> ParsedResponse:
+    """A completion without calls as its first close says: reasoning before it, all text behind it is content."""
+    text = "".join(atom.text for atom in atoms)
+    first = next(atom for atom in atoms if atom.control and atom.text == reasoning[1])
+    thought = None if closed else text[: first.start].strip().removeprefix(reasoning[0]).strip("\n")
+    return replace(
+        parsed,
+        content=text if closed else text[(first.start + len(first.text)) :].lstrip("\n"),
+        reasoning_content=thought or None,
+        reasoning_complete=True,
+    )

@@ -11,50 +11,51 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from ...normal_form.arguments import json_status
-from ...normal_form.ids import last_of
-from ...normal_form.tokenizer import control_ids, reasoning_ids
-from ...probing.text import Atom, Decoder
+from ...normal_form.tokenizer import controlling_tokens
+from ...plugin import RendererTraits
+from ...probing.format import Format
+from ...probing.text import Atom
 from ...types import ParsedResponse, Termination, ToolCall, ToolCallStatus
-from .accounting import Unaccounted, account, raw_spans
-from .frame import Frame
-from .rewriting import Rewriter, located
-from .second_close import kept_whole, sketches, thoughts, with_second_closes
+from .accounting import (
+    Unaccounted,
+    account,
+    delimiter_parts,
+    drafts_in,
+    kept_whole,
+    located,
+    raw_spans,
+    thoughts,
+    with_second_closes,
+)
+from .rewriting import Rewriter
 
 SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
-SKETCHED = "it stands in the reasoning: that is closed behind it, or opened a second time"
+DRAFT = "it stands in the reasoning: that is closed behind it, or opened a second time"
 
 
 class ParseCheck:
     """Checks completions of one renderer.
 
     Args:
-        render_ids: Messages in normal form to ids, by the backend's own renderer.
+        form: The delimiters of its format.
         tokenizer: The one that it renders with.
-        stops: Its stop ids.
-        stop_strings: Its stops that aren't one id.
-        written_calls: Calls as the format writes them, where the backend knows that better than its render.
-        frame_words: Words that the model writes beside control tokens, and no render shows (harmony's ``commentary``).
+        traits: Its stop strings, and what the backend knows of calls and delimiters better than its render shows.
+        write: Messages in normal form to the text of their prompt, by the backend's own renderer.
     """
 
     def __init__(
-        self,
-        render_ids: Callable[[list[dict[str, Any]]], Sequence[int]],
-        tokenizer: Any,
-        stops: frozenset[int],
-        stop_strings: Sequence[str],
-        written_calls: Callable[[Sequence[ToolCall]], str] | None = None,
-        frame_words: Iterable[str] = (),
+        self, form: Format, tokenizer: Any, traits: RendererTraits, write: Callable[[list[dict[str, Any]]], str]
     ) -> None:
-        self._frame_words = frozenset(frame_words)
-        self._render_ids, self._tokenizer = render_ids, tokenizer
-        self._stops, self._stop_strings = stops, stop_strings
-        self._rewriter = Rewriter(lambda messages: self._decoder.text(render_ids(messages)), written_calls)
+        self._format, self._decoder = form, form.decoder
+        self._tokenizer = tokenizer
+        self._stop_strings, self._delimiter_words = traits.stop_strings, traits.delimiter_words
+        self._rewriter = Rewriter(write, traits.written_calls)
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of a completion up to its stop; empty where an id has none."""
@@ -68,7 +69,9 @@ class ParseCheck:
         if not content:
             return False
         try:
-            return any(self._decoder.text([token]) in content for token in self._control.intersection(self._before_stop(ids)))
+            return any(
+                self._decoder.text([token]) in content for token in self._decoder.control.intersection(self._before_stop(ids))
+            )
         except Exception:
             return False
 
@@ -80,7 +83,7 @@ class ParseCheck:
             return False
 
     def _before_stop(self, ids: Sequence[int]) -> Sequence[int]:
-        return ids[: next((index for index, token in enumerate(ids) if token in self._stops), len(ids))]
+        return ids[: next((index for index, token in enumerate(ids) if token in self._format.stops), len(ids))]
 
     def checked(
         self,
@@ -110,26 +113,40 @@ class ParseCheck:
         out = self._rewritten(out, atoms, ending, tools)
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and ending == 1
-        marked = with_second_closes(atoms, self._reasoning, closed=closed)
+        marked = with_second_closes(atoms, self._format.reasoning_texts, closed=closed)
         stop = next((atom.start for atom in atoms if atom.control and atom.text in self._stop_texts), None)
         before = [atom for atom in atoms if stop is None or atom.start < stop]
         twice = not out.tool_calls and any(one != other for one, other in zip(marked, before, strict=False))
-        if (out.termination is Termination.STOP or ended) and (twice or self._frame.stands_in(out.content, before)):
+        if (out.termination is Termination.STOP or ended) and (twice or self._has_special_token(out.content, before)):
             out = replace(out, termination=Termination.MALFORMED)
         try:
-            account(marked, out, self._frame_beside(out), stop)
+            account(marked, out, self._delimiters_beside(out), stop)
         except Unaccounted as reason:
             if twice:
                 body = self._before_stop(ids)
-                out = kept_whole(self._decoder.atoms(body), out, self._reasoning, closed=closed)
+                out = kept_whole(self._decoder.atoms(body), out, self._format.reasoning_texts, closed=closed)
                 return out if len(body) >= len(ids) - 1 else self._lossy(out, "ids follow the stop")
             return self._lossy(out, str(reason))
         return out
 
     def _ending(self, prompt_ids: Sequence[int]) -> int | None:
         """Whether a prompt's last control token opens (0) or closes (1) reasoning; ``None`` where it does neither."""
-        last = last_of(self._control, prompt_ids)
-        return self._reasoning_ids.index(last) if last is not None and last in self._reasoning_ids else None
+        control, pair = self._decoder.control, self._format.any_reasoning_ids
+        last = next((token for token in reversed(prompt_ids) if token in control), None)
+        return pair.index(last) if last is not None and last in pair else None
+
+    def _has_special_token(self, content: str, atoms: Sequence[Atom]) -> bool:
+        """Whether special tokens, sampled as tokens, stand in the content: half a call, a turn's header, ``<|fim_prefix|>``.
+
+        Args:
+            content: Of a completion.
+            atoms: Its pieces, without its stop.
+        """
+        sampled = {text for atom in atoms if atom.control and (text := atom.text.strip()) and text in content}
+        if not sampled:
+            return False
+        spelled = "\n".join(atom.text for atom in atoms if not atom.control)
+        return any(content.count(text) > spelled.count(text) for text in sampled & self._special_tokens)
 
     def _rewritten(
         self, out: ParsedResponse, atoms: Sequence[Atom], ending: int | None, tools: Sequence[Any] | None
@@ -146,8 +163,8 @@ class ParseCheck:
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
-            for thought in thoughts(atoms, self._reasoning, opened=ending == 0, closed=ending == 1):
-                faults.update((at, SKETCHED) for at in sketches(text, spans, thought) if at in sound)
+            for thought in thoughts(atoms, self._format.reasoning_texts, opened=ending == 0, closed=ending == 1):
+                faults.update((at, DRAFT) for at in drafts_in(text, spans, thought) if at in sound)
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
                 calls[at] = changed(calls[at], status=ToolCallStatus.MALFORMED_STRUCTURE)
@@ -158,7 +175,7 @@ class ParseCheck:
         """Whether ordinary ids of a call spell a control token that its name and arguments don't have: read as that token."""
         marks: set[str] = set()
         for atom in atoms:
-            if not atom.control and atom.start < span[1] and atom.end > span[0]:
+            if not atom.control and atom.start < span[1] and (atom.start + len(atom.text)) > span[0]:
                 marks.update(self._control_texts.findall(atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]))
         if not marks:
             return False
@@ -175,18 +192,14 @@ class ParseCheck:
         return replace(out, tool_calls=calls, termination=termination, lossless=False, loss=loss)
 
     @cached_property
-    def _control(self) -> frozenset[int]:
-        return frozenset(control_ids(self._tokenizer)) | self._stops
-
-    @cached_property
     def _stop_texts(self) -> frozenset[str]:
-        return frozenset(self._decoder.text([token]) for token in self._stops)
+        return frozenset(self._decoder.text([token]) for token in self._format.stops)
 
     @cached_property
     def _control_texts(self) -> re.Pattern[str]:
         """Finds the text of a control token."""
         starts: dict[str, set[str]] = {}  # a thousand of them may start alike: each start is tried once
-        for text in (self._decoder.text([token]).strip() for token in self._control):
+        for text in (self._decoder.text([token]).strip() for token in self._decoder.control):
             if len(text) > 2:
                 starts.setdefault(text[:3], set()).add(text[3:])
         groups = (
@@ -196,54 +209,45 @@ class ParseCheck:
         return re.compile("|".join(groups) or r"(?!)")
 
     @cached_property
-    def _frame(self) -> Frame:
-        return Frame(lambda messages: self._decoder.atoms(self._render_ids(messages)))
+    def _special_tokens(self) -> frozenset[str]:
+        """Texts of the tokens that are never part of a message's text."""
+        return self._format.special_tokens | {text.strip() for text in controlling_tokens(self._tokenizer)}
 
     @cached_property
-    def _decoder(self) -> Decoder:
-        return Decoder(self._tokenizer, self._control)
-
-    @cached_property
-    def _reasoning(self) -> tuple[str, ...]:
-        """The texts that open and close reasoning, where each is one token."""
-        return tuple(self._decoder.text([token]) for token in self._reasoning_ids)
-
-    @cached_property
-    def _reasoning_ids(self) -> tuple[int, ...]:
-        return reasoning_ids(self._tokenizer)
+    def _call_parts(self) -> frozenset[str]:
+        """The words of a turn with a call, in the parts by which a completion is accounted for."""
+        return frozenset(part for word in self._format.call_words for part in delimiter_parts(word))
 
     def _without_stop_strings(self, atoms: list[Atom]) -> list[Atom]:
         """Formats whose stop is a text: what ends with it, without it."""
-        if self._stops:
+        if self._format.stops:
             return atoms
         text = "".join(atom.text for atom in atoms)
         end = min((text.index(stop) for stop in self._stop_strings if stop in text), default=len(text))
         return [Atom(atom.text[: max(0, end - atom.start)], atom.control, atom.start) for atom in atoms if atom.start < end]
 
-    def _frame_beside(self, out: ParsedResponse) -> frozenset[str]:
+    def _delimiters_beside(self, out: ParsedResponse) -> frozenset[str]:
         """What the format writes beside the parts of a completion: no word that a call's own text has."""
+        form = self._format
         if not out.tool_calls:  # one that is cut off may have ended in front of its first call
-            words = self._frame.text | self._frame_words
-            return words | self._frame.calls if out.termination is Termination.TRUNCATED else words
+            words = form.text_words | self._delimiter_words
+            return words | form.call_words if out.termination is Termination.TRUNCATED else words
         raws = [call.raw for call in out.tool_calls]
-        beside = (part for part in self._frame.call_parts if not (_is_word(part) and any(part in raw for raw in raws)))
-        return self._frame.text.union(beside, self._frame_words)
-
-
-def _is_word(part: str) -> bool:
-    return any(map(str.isalnum, part))
+        beside = (part for part in self._call_parts if not (any(map(str.isalnum, part)) and any(part in raw for raw in raws)))
+        return form.text_words.union(beside, self._delimiter_words)
 
 
 def judged(call: ToolCall, tools: Sequence[Any] | None) -> ToolCall:
     """A call with the status that follows from its name and arguments alone, for every backend the same."""
     if call.status is not ToolCallStatus.OK:
         return call
-    name = call.name
+    name = call["function"]["name"]
+    declared = not tools or any(tool["function"]["name"] == name for tool in tools)
     if not name.strip() or any(letter.isspace() for letter in name):
         status = ToolCallStatus.MISSING_NAME if not name.strip() else ToolCallStatus.MALFORMED_STRUCTURE
     else:
         status = json_status(call["function"]["arguments"])
-        if status is ToolCallStatus.OK and tools and not any(tool["function"]["name"] == name for tool in tools):
+        if status is ToolCallStatus.OK and not declared:
             status = ToolCallStatus.UNKNOWN_TOOL
     return call if status is ToolCallStatus.OK else changed(call, status=status)
 

@@ -22,7 +22,6 @@ from ...probing.text import Atom
 from ...types import ToolCall
 from .argument_texts import stands, swallows, texts_in
 from .canonical import canonical
-from .written_calls import WrittenCalls
 
 Render = Callable[[list[dict[str, Any]]], str]
 """Messages to the text of their prompt, control tokens spelled out."""
@@ -42,7 +41,6 @@ class Rewriter:
 
     def __init__(self, render: Render, written_calls: Callable[[Sequence[ToolCall]], str] | None = None) -> None:
         self._render, self._written_calls = render, written_calls
-        self._known = WrittenCalls(self._write)
 
     def _write(self, calls: Sequence[ToolCall]) -> str | None:
         try:
@@ -70,7 +68,7 @@ class Rewriter:
         def written() -> str | None:
             return self._write(calls)
 
-        return [fault(call, written, atoms, tools, self._known) for call in calls]
+        return [fault(call, written, atoms, tools) for call in calls]
 
 
 def fault(
@@ -78,7 +76,6 @@ def fault(
     again: str | Callable[[], str | None] | None,
     atoms: Sequence[Atom] = (),
     tools: Sequence[Any] | None = None,
-    known: WrittenCalls | None = None,
 ) -> str | None:
     """Why a call isn't what its raw text says, or ``None``.
 
@@ -87,7 +84,6 @@ def fault(
         again: A text that has it, written again, or what gives one; ``None`` where the backend can't write calls.
         atoms: The completion.
         tools: Declarations in normal form.
-        known: How calls of this shape are written, where it is known already.
     """
     arguments = call["function"]["arguments"]
     try:
@@ -99,7 +95,7 @@ def fault(
     header = _header(call, arguments)
     if header is not None and len(header) <= _LONGEST_HEADER and _HEADER.fullmatch(header):
         return None  # the very text of the arguments, behind the name and what can't be a value
-    if _is_json_call(call, values) or (known is not None and known.same(call, values)):
+    if _is_json_call(call, values):
         return None
     written = again() if callable(again) else again
     if written is None:
@@ -110,7 +106,7 @@ def fault(
             return "written again it isn't the text that was sampled"
     if header is not None:
         return None
-    schema = Schema.of_tool(tools, call.name)
+    schema = Schema.of_tool(tools, call["function"]["name"])
     for key, value in values.items():
         if not schema.member(key).accepts(value):  # bare text, read as a number where a text is declared: 1.50, as 1.5
             return f"{key!r} isn't of its declared type, and its text says no type"
@@ -124,29 +120,12 @@ def fault(
     return None
 
 
-def located(text: str, calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """The calls, those without a raw text with the part of the completion that has their name and, behind it, their arguments
-    as they are; upstream parsers often keep no raw text."""
-    out, at = [], 0
-    for call in calls:
-        if not call.raw and call.name:
-            written = re.escape(call.name) + r"[^{}]{0,160}?" + re.escape(call["function"]["arguments"])
-            found = re.compile(written).search(text, at)
-            if found is not None:
-                at = found.end()
-                call = ToolCall(call.name, call["function"]["arguments"], id=call.id, raw=found.group(), status=call.status)
-        elif text.find(call.raw, at) >= 0:
-            at = text.index(call.raw, at) + len(call.raw)
-        out.append(call)
-    return out
-
-
 def _turn(calls: Sequence[ToolCall]) -> dict[str, Any]:
     return {
         "role": "assistant",
         "content": "",
         "tool_calls": [
-            {"id": call.id or f"call{at:05d}", "type": "function", "function": dict(call["function"])}
+            {"id": call["id"] or f"call{at:05d}", "type": "function", "function": dict(call["function"])}
             for at, call in enumerate(calls)
         ],
     }
@@ -154,17 +133,17 @@ def _turn(calls: Sequence[ToolCall]) -> dict[str, Any]:
 
 def _header(call: ToolCall, arguments: str) -> str | None:
     """What of the raw text isn't name, id and arguments, where the arguments stand in it as they are; else ``None``."""
-    raw = call.raw
+    raw, name = call.raw, call["function"]["name"]
     if raw.count(arguments) != 1 or not arguments.startswith("{"):
         return None
     raw = raw.replace(arguments, "")
-    if call.id:
-        raw = raw.replace(call.id, "", 1)
-    whole = re.compile(rf"(?<![\w-]){re.escape(call.name)}(?![\w-]|\.\w|:\w+:)")  # not as a part of another name
-    if call.name in raw:
+    if call["id"]:
+        raw = raw.replace(call["id"], "", 1)
+    whole = re.compile(rf"(?<![\w-]){re.escape(call['function']['name'])}(?![\w-]|\.\w|:\w+:)")  # not as a part of another name
+    if name in raw:
         raw, found = whole.subn("", raw, count=1)
         return raw if found else None
-    return raw if call.id and whole.search(call.id) else None
+    return raw if call["id"] and whole.search(call["id"]) else None
 
 
 def _is_json_call(call: ToolCall, values: Mapping[str, Any]) -> bool:
@@ -180,7 +159,10 @@ def _is_json_call(call: ToolCall, values: Mapping[str, Any]) -> bool:
     arguments = [said.pop(key) for key in ("arguments", "parameters") if key in said]
     same = len(arguments) == 1 and json.dumps(arguments[0], sort_keys=True) == json.dumps(values, sort_keys=True)
     return (
-        same and said.pop("name", None) == call.name and said.pop("type", "function") == "function" and not said.keys() - {"id"}
+        same
+        and said.pop("name", None) == call["function"]["name"]
+        and said.pop("type", "function") == "function"
+        and not said.keys() - {"id"}
     )
 
 

@@ -37,7 +37,7 @@ class SampledMask:
             opened, ended = [], []
         self._opener = opened[len(ended) :] if opened[: len(ended)] == ended else []
 
-    def correct(self, out: RenderedTokens) -> RenderedTokens:
+    def after_render(self, out: RenderedTokens) -> RenderedTokens:
         """The same tokens; their mask is changed in place where it is wrong."""
         mask = out.sampled_mask
         if mask is None or True not in mask:

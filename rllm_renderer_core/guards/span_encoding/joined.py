@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...normal_form.ids import common_prefix
-from ...normal_form.returned import BridgedTokens
+from ...normal_form.ids import BridgedTokens, common_prefix
 from ...normal_form.tokenizer import chat_template, control_ids
-from ...plugin import in_probe
+from ...plugin import rendering_probes
 from ...types import RenderedTokens
 
 Messages = Sequence[dict[str, Any]]
@@ -32,8 +31,8 @@ LAST: Place = ("the last turn", "")
 """Where a conversation ends with an assistant's turn, whatever its text."""
 
 
-class Joined:
-    """What one renderer tokenizes apart, joined.
+class SpanEncoding:
+    """Re-encodes the spans that one renderer encodes apart.
 
     Args:
         render_ids: The bare renderer's.
@@ -54,12 +53,12 @@ class Joined:
             ids = [*ids[:start], *new, *ids[end:]]
         return ids
 
-    def tokens(self, out: RenderedTokens, messages: Messages) -> RenderedTokens:
+    def after_render(self, out: RenderedTokens, messages: Messages) -> RenderedTokens:
         """The same for tokens with attribution: an id that stands for several has the message of the last of them, and counts
         as sampled where they all do."""
         return self._rewritten(out, self._edits(out.token_ids, messages, None))
 
-    def bridged(self, out: BridgedTokens, messages: Messages) -> BridgedTokens:
+    def after_bridge(self, out: BridgedTokens, messages: Messages) -> BridgedTokens:
         """The same for what a bridge adds behind prompt and completion, which stay as they were sampled."""
         edits = self._edits(out.delta, messages, out.completion[-1])
         if not edits:
@@ -94,13 +93,11 @@ class Joined:
         return frozenset(self._apart(*edges)) | ({LAST} if plain and any(self._changes(plain[0], None)) else set())
 
     def _tried(self, messages: Messages) -> tuple[list[int], Messages] | None:
-        token = in_probe.set(True)
-        try:
-            return list(self._render_ids(messages, tools=None, add_generation_prompt=False)), messages
-        except Exception:  # upstream's refusals have no common type
-            return None
-        finally:
-            in_probe.reset(token)
+        with rendering_probes():
+            try:
+                return list(self._render_ids(messages, tools=None, add_generation_prompt=False)), messages
+            except Exception:  # upstream's refusals have no common type
+                return None
 
     def _apart(self, ids: list[int], messages: Messages) -> Iterator[Place]:
         words = {text.strip(): place for message in messages for place, text in _texts(message)}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from ..app import BadInput, one_line
-from ..options import load_tokenizer, read_json, tokenizer_option
+from ..options import load_tokenizer, read_pin, tokenizer_option
 from ..output import echo
+from ..wording import one_line
 
 
 @click.command("check", short_help="Check a pinned resolution against what is installed, or against another.")
@@ -47,17 +45,3 @@ def command(file: str, other: str | None, tokenizer: str | None) -> None:
     if differences:
         raise SystemExit(1)
     echo(f"{pin.backend}:{pin.renderer} for {pin.model}, {'as in ' + other if other is not None else 'as pinned'}")
-
-
-def read_pin(file: str) -> Any:
-    """The resolution in a file, or on stdin for ``-``."""
-    from rllm_renderer_core.errors import PinMismatchError
-    from rllm_renderer_core.renderer.resolution import Resolution
-
-    data = read_json(file)
-    if not isinstance(data, dict):
-        raise BadInput(f"{file} must hold a resolution as a JSON object, not {type(data).__name__}")
-    try:
-        return Resolution.from_dict(data)
-    except PinMismatchError as error:
-        raise BadInput(f"{file}: {one_line(error)}") from error

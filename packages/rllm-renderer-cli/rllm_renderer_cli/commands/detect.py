@@ -10,9 +10,9 @@ from rich.console import RenderableType
 from rich.text import Text
 from rllm_renderer_template.parity.report import Outcome
 
-from ..app import BadInput
 from ..options import json_object, load_tokenizer
 from ..output import progress, show, show_json, table
+from ..wording import BadInput
 
 SHORT = {"agrees": "agree", "differs": "differ", "the renderer declines": "declined"}
 

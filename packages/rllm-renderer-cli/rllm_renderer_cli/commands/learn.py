@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from ..app import BadInput
-from ..options import load_tokenizer
+from ..options import load_tokenizer, write_text
 from ..output import progress, show, show_json, table
+from ..wording import BadInput
 
 if TYPE_CHECKING:
     from rllm_renderer_template.parser.learned import LearnedParser
 
 
-@click.command("learn", short_help="Show what is learned of a chat template: frames, argument style, proofs.")
+@click.command("learn", short_help="Show what is learned of a chat template: delimiters, argument style, proofs.")
 @click.argument("model")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
@@ -39,7 +39,7 @@ def command(model: str, as_json: bool, path: Path | None) -> None:
     if chat_template(tokenizer) is None:
         raise BadInput(f"{model} has no chat template: there is nothing to learn from")
     with progress("learning"):
-        parser = ChatTemplateRenderer(tokenizer, {}, bridge=False).parser
+        parser = ChatTemplateRenderer(tokenizer, {}).parser
         summary = str(parser)
     if as_json:
         show_json(
@@ -50,14 +50,14 @@ def command(model: str, as_json: bool, path: Path | None) -> None:
                 "why_no_tool_calls": parser.why_no_tool_calls,
                 "arguments": parser.arguments,
                 "reasoning": parser.reasoning,
-                "frames": parser.frames,
+                "delimiters": parser.delimiters,
                 "stops": tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids)),
                 "proofs": parser.proofs,
                 "limits": list(parser.limits),
             }
         )
     else:
-        rows = [(place, repr(literal)) for place, literal in parser.frames.items()]
+        rows = [(place, repr(literal)) for place, literal in parser.delimiters.items()]
         rows.append(("stops", ", ".join(map(repr, tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids))))))
         rows += [("not proven", limit) for limit in parser.limits]
         show(Text(f"{model}: {summary}"), table(("part", "text"), rows))
@@ -75,5 +75,5 @@ def _write(parser: LearnedParser, path: Path) -> None:
             template = parser.response_template()
     except Declined as declined:
         raise BadInput(f"no response template: {declined}") from None
-    path.write_text(json.dumps(template, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(str(path), json.dumps(template, indent=2, ensure_ascii=False) + "\n")
     click.echo(f"wrote {path}: put it into tokenizer_config.json as response_template", err=True)

@@ -11,8 +11,8 @@ import click
 from rllm_renderer_core.plugin.distributions import KNOWN_PLUGINS
 from rllm_renderer_core.version import __version__
 
-from ..app import BadInput
 from ..output import echo
+from ..wording import BadInput
 
 SOURCES = Path(__file__).parent / "new_plugin"
 FILES = {
@@ -21,6 +21,7 @@ FILES = {
     "@PACKAGE@/__init__.py": "backend.py.txt",
     "@PACKAGE@/renderer.py": "renderer.py.txt",
     "@PACKAGE@/py.typed": None,
+    "tests/chat_template.jinja": "chat_template.jinja.txt",
     "tests/conftest.py": "conftest.py.txt",
     "tests/test_renderer.py": "test_renderer.py.txt",
 }
@@ -32,10 +33,10 @@ FILES = {
 @click.option("--model", metavar="NAME", help="The model that it covers; NAME/NAME-1 if left out.")
 @click.option("--into", metavar="FOLDER", default=".", help="Where the folder is put; here if left out.")
 def command(name: str, model: str | None, into: str) -> None:
-    """Write the folder rllm-renderer-NAME: a distribution with a backend, a renderer, tests and a tokenizer for them.
+    """Write the folder rllm-renderer-NAME: a distribution with a backend, a renderer, and tests against a chat template.
 
-    It installs and passes its tests as it is. Its format is made up: put the model's in its place. NAME is the backend's,
-    small letters, digits and hyphens.
+    It installs and passes its tests as it is. Its format is made up: put the model's chat template in its place, and the
+    tests say where the renderer differs. NAME is the backend's, small letters, digits and hyphens.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise BadInput(f"{name!r} can't name a backend: small letters, digits and single hyphens, a letter first")

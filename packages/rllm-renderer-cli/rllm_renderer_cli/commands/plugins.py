@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
+from rich.console import RenderableType
 from rich.text import Text
 
-from ..output import show, show_json, table
+from ..output import not_installed, show, show_json, table
+from ..wording import fix_in_flags
 
-STYLES = {"loaded": "green", "found": "green", "disabled": "yellow", "not installed": "dim"}
+if TYPE_CHECKING:
+    from rllm_renderer_core.plugin.metadata import PluginInfo
+
+STYLES = {"loaded": "green", "found": "green", "disabled": "yellow"}
 """States without a style of their own are faults."""
 FAULTS = frozenset({"broken", "incompatible", "duplicate"})
 
@@ -24,32 +31,37 @@ def command(check: bool, as_json: bool) -> None:
     used.
     """
     from rllm_renderer_core.plugin.discovery import plugins
-    from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, install_command
+    from rllm_renderer_core.plugin.distributions import KNOWN_PLUGINS, install_command
     from rllm_renderer_core.plugin.metadata import PluginInfo
-    from rllm_renderer_core.version import __version__
 
-    found = plugins(check=check)
-    present = {each.distribution for each in found}
-    built_in = PluginInfo("chat-template", CORE_DISTRIBUTION, __version__, "loaded", backends=("chat-template",))
-    absent = [
-        PluginInfo(name, distribution, "", "not installed", install_command(distribution))
-        for name, distribution in KNOWN_PLUGINS.items()
-        if distribution not in present
-    ]
-    listed = [*found, built_in, *absent]
+    installed = plugins(check=check)
+    present = {plugin.distribution for plugin in installed}
+    absent = {name: distribution for name, distribution in KNOWN_PLUGINS.items() if distribution not in present}
     if as_json:
-        show_json([asdict(each) for each in listed])
-    else:
-        rows = [
-            (
-                each.name,
-                Text(each.state, STYLES.get(each.state, "bold red")),
-                f"{each.distribution} {each.version}".rstrip(),
-                ", ".join(each.backends) or "-",
-                "; ".join(line.strip() for line in (each.error or "").splitlines()) or each.location or "built in",
-            )
-            for each in listed
+        missing = [
+            PluginInfo(name, distribution, "", "not installed", install_command(distribution))
+            for name, distribution in absent.items()
         ]
-        show(table(("plugin", "state", "distribution", "backends", "location, or what is wrong"), rows))
-    if check and any(each.state in FAULTS for each in found):
+        show_json([asdict(plugin) for plugin in (*installed, *missing)])
+    else:
+        columns = ("plugin", "state", "distribution", "backends", "location, or what is wrong")
+        places = {os.path.dirname(plugin.location) for plugin in installed}
+        page: list[RenderableType] = [Text("no plugin is installed", "yellow")]
+        if installed:
+            page = [table(columns, [_row(plugin, shows_place=len(places) > 1) for plugin in installed])]
+        if len(places) == 1:
+            page.append(Text(f"all in {places.pop()}", "dim"))
+        show(*page, *not_installed([*absent.items()]))
+    if check and any(plugin.state in FAULTS for plugin in installed):
         raise SystemExit(1)
+
+
+def _row(plugin: PluginInfo, *, shows_place: bool) -> tuple[str | Text, ...]:
+    error = "; ".join(line.strip() for line in fix_in_flags(plugin.error or "").splitlines())
+    return (
+        plugin.name,
+        Text(plugin.state, STYLES.get(plugin.state, "bold red")),
+        f"{plugin.distribution} {plugin.version}".rstrip(),
+        ", ".join(plugin.backends) or "-",
+        error or (plugin.location if shows_place else ""),
+    )

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from rllm_renderer_core.errors import RendererError
 
-from ..app import BadInput, one_line
-from ..options import load_tokenizer, named, read_text, resolve_options, tokenizer_option
+from ..options import load_tokenizer, name_of, read_text, resolve_options, tokenizer_option, write_text
 from ..output import echo, show, show_json, stdout, table
+from ..wording import BadInput, one_line
 
 COLOURS = ("cyan", "yellow", "magenta", "green", "blue")
 """One colour a message, by turns."""
@@ -47,7 +47,8 @@ def command(
     on each line, which are rendered one after the other (--json: a line of JSON for each). Each line of the output is
     a run of tokens, parted by "|", of one message: sampled by the model, or scaffold around it.
     """
-    from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+    from rllm_renderer_core.normal_form.messages import normalize_messages
+    from rllm_renderer_core.normal_form.tools import normalize_tools
     from rllm_renderer_core.resolving.resolver import resolve
 
     talks = read_talks(file)
@@ -58,7 +59,7 @@ def command(
     if model is None and tokenizer is None:
         raise BadInput("which model? give --model NAME, --tokenizer PATH or both")
     if as_html is not None and len(talks) > 1:
-        raise BadInput(f"--html makes a page of one conversation, and {named(file)} holds {len(talks)}")
+        raise BadInput(f"--html makes a page of one conversation, and {name_of(file)} holds {len(talks)}")
     loaded = load_tokenizer(tokenizer or str(model))
     renderer = resolve(model, loaded, **options)
     for at, (where, messages, tools) in enumerate(talks):
@@ -101,8 +102,7 @@ def _write_page(target: str, renderer: Any, messages: list[Any], out: Any) -> No
     if target == "-":
         stdout().write(page)
         return
-    with click.open_file(target, "w", encoding="utf-8") as file_out:
-        file_out.write(page)
+    write_text(target, page)
 
 
 def _page(where: str, renderer: Any, messages: list[Any], out: Any, tokens: list[str]) -> Iterator[RenderableType]:
@@ -136,7 +136,7 @@ Talk = tuple[str, list[Any], "list[Any] | None"]
 
 def read_talks(file: str) -> list[Talk]:
     """The conversation of a JSON file, or those of a JSONL file, one a line; ``-`` is stdin."""
-    text, name = read_text(file), named(file)
+    text, name = read_text(file), name_of(file)
     try:
         return [_talk("", json.loads(text), name)]
     except ValueError as error:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
+import re
+import tempfile
+from collections import Counter
 from itertools import islice
 from typing import Any
 
 import click
 from rich.text import Text
 
+from rllm_renderer_core.errors import RendererError
 from rllm_renderer_core.plugin.distributions import install_command
 
-from ..app import BadInput
-from ..options import load_tokenizer, resolve_options, tokenizer_option
+from ..options import check_tokenizer, load_tokenizer, resolve_options, tokenizer_option
 from ..output import progress, show, show_json
+from ..wording import BadInput, Stopped, one_line
 from .render import token_text, visible
+
+FIRST_ROWS = 100
+"""Rows that are read before a tokenizer is loaded: if none of them is a conversation, none will be."""
+MOST_REASONS = 5
+"""Reasons of rejected rows in the summary."""
 
 
 @click.command("sft", short_help="Turn a data set of conversations into training sequences.")
@@ -27,7 +37,13 @@ from .render import token_text, visible
 @click.option("--train", type=click.Choice(["all", "last", "last_turn"]), default="all", help="Which assistant turns.")
 @click.option("--history", type=click.Choice(["template", "verbatim"]), default="template", help="What a turn stands behind.")
 @click.option("--part", "parts", multiple=True, type=click.Choice(["reasoning", "content", "tool_calls"]), help="Only these.")
-@click.option("--skip-unreachable", is_flag=True, help="Leave out turns that the model can't say, not their whole row.")
+@click.option(
+    "--unreachable",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    help="Reject a row with a turn that the model can't sample from its prompt, or leave out that turn.",
+)
+@click.option("--strict", is_flag=True, help="Refuse rows with keys that nobody reads and that may say how to train.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes; all cores if left out.")
 @click.option("--shard-rows", type=click.IntRange(1), default=20_000, help="Input rows a file: what a killed run does again.")
 @click.option("--show", "shown", type=click.IntRange(1), metavar="N", help="Print the sequences of N rows; write nothing.")
@@ -40,7 +56,8 @@ def command(
     train: str,
     history: str,
     parts: tuple[str, ...],
-    skip_unreachable: bool,
+    unreachable: str,
+    strict: bool,
     jobs: int | None,
     shard_rows: int,
     shown: int | None,
@@ -49,54 +66,141 @@ def command(
 
     Rows have "messages" and, if there are any, "tools"; or ShareGPT's "conversations". Each assistant turn is trained behind
     the very prompt that serving renders for it. The folder gets part-*.parquet, rejected.jsonl with the reason for each row
-    that can't be used, and manifest.json. A run that was killed goes on where it was.
+    that can't be used, and manifest.json; rows count from 1. A run that was stopped goes on where it was. Exit status 1 where
+    nothing can be trained on.
     """
     if (output is None) == (shown is None):
         raise BadInput("give --output DIR to write, or --show N to look")
+    # What costs little comes before a tokenizer is loaded.
+    if output is not None:
+        _check_extra()
+    _check_rows(data)
+    if tokenizer is not None:
+        check_tokenizer(tokenizer)
+    if output is not None:
+        _check_writable(output)
     from rllm_renderer_training.bulk.mapper import SupervisedMapper
 
     from rllm_renderer_core.resolving.resolver import resolve
 
     loaded = load_tokenizer(tokenizer or model)
     renderer = resolve(model, loaded, **options)
-    wanted: dict[str, Any] = {"train": train, "history": history, "unreachable": "skip" if skip_unreachable else "error"}
+    wanted: dict[str, Any] = {"train": train, "history": history, "unreachable": unreachable}
     if parts:
         wanted["parts"] = sorted(parts)
-    if shown is not None:
-        _show(data, shown, renderer, loaded, wanted)
+    if output is None:
+        _show(data, shown or 0, renderer, loaded, wanted, strict=strict)
         return
-    assert output is not None
-    try:
-        import datasets
-        from rllm_renderer_training.bulk.build import build
-    except ImportError as error:
-        raise BadInput(f"{error.name} isn't installed: {install_command('rllm-renderer-training[sft]')}") from error
-    datasets.disable_progress_bars()
     mapper = SupervisedMapper(
         model,
         tokenizer=tokenizer,
         options=options,
         pin=renderer.resolution.to_dict(),
         supervised_options=wanted,
+        strict=strict,
         load=load_tokenizer,
     )
-    with progress(f"{renderer.backend}:{renderer.name}") as tell:
-        manifest = build(data, output, mapper, processes=jobs or os.cpu_count() or 1, shard_rows=shard_rows, tell=tell)
+    manifest = _build(data, output, mapper, jobs or os.cpu_count() or 1, shard_rows, f"{renderer.backend}:{renderer.name}")
     show_json({key: manifest[key] for key in ("counts", "parts", "digest")})
+    _say_what_came_of_it(manifest["counts"], output)
+    if not manifest["counts"]["sequences"]:
+        raise SystemExit(1)
 
 
-def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted: dict[str, Any]) -> None:
+def _check_extra() -> None:
+    try:
+        import datasets
+    except ImportError as error:
+        fix = install_command("rllm-renderer-training[sft]")
+        raise BadInput(f"writing a data set needs {error.name}, which isn't installed\n  fix: {fix}") from error
+    datasets.disable_progress_bars()
+
+
+def _check_rows(data: pathlib.Path) -> None:
+    """Refuses a data set none of whose first rows can be read: another kind of file, or other columns."""
+    from rllm_renderer_training.bulk.inputs import is_columnar, read_rows
+    from rllm_renderer_training.bulk.rows import conversation_of
+
+    reasons = []
+    try:
+        for row in islice(read_rows(data), FIRST_ROWS):
+            try:
+                conversation_of(row.value(), columnar=is_columnar(data))
+                return
+            except RendererError as error:
+                reasons.append(one_line(error))
+    except ImportError as error:
+        fix = install_command("rllm-renderer-training[sft]")
+        raise BadInput(f"reading {data} needs {error.name}, which isn't installed\n  fix: {fix}") from error
+    except OSError as error:
+        raise BadInput(f"can't read {data}: {error.strerror or error}") from error
+    fix = 'give a JSONL, JSON or Parquet file whose rows have "messages", or ShareGPT\'s "conversations"'
+    rows = f"none of the first {FIRST_ROWS} rows" if len(reasons) == FIRST_ROWS else "no row"
+    what = f"{rows} of {data} is a conversation: row 1: {reasons[0]}" if reasons else f"{data} has no row"
+    raise BadInput(f"{what}\n  fix: {fix}")
+
+
+def _check_writable(output: pathlib.Path) -> None:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output):
+            pass
+    except OSError as error:
+        raise BadInput(f"can't write {output}: {error.strerror or error}\n  fix: --output with another folder") from error
+
+
+def _build(data: pathlib.Path, output: pathlib.Path, mapper: Any, jobs: int, shard_rows: int, title: str) -> dict[str, Any]:
+    from rllm_renderer_training.bulk.build import build
+
+    done = 0
+
+    def say(rows: int) -> None:
+        nonlocal done
+        done = rows
+        tell(f"{rows:,} rows")
+
+    try:
+        with progress(title) as tell:
+            manifest: dict[str, Any] = build(data, output, mapper, processes=jobs, shard_rows=shard_rows, tell=say)
+            return manifest
+    except KeyboardInterrupt:
+        raise Stopped(f"stopped; {done:,} rows are in {output}; the same command goes on") from None
+    except OSError as error:
+        what = f"can't write {output}: {error.strerror or error}; {done:,} rows are in it"
+        raise BadInput(f"{what}\n  fix: make room, and the same command goes on") from error
+
+
+def _say_what_came_of_it(counts: dict[str, int], output: pathlib.Path) -> None:
+    """A summary on stderr, with the reasons that rejected most rows; those that differ in numbers alone count as one."""
+    head = f"{counts['rows']:,} rows gave {counts['sequences']:,} sequences, {counts['trained_ids']:,} ids to train on"
+    if not counts["rejected"]:
+        click.echo(f"rllm-renderer: {head}", err=True)
+        return
+    file = output / "rejected.jsonl"
+    reasons: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    with open(file, encoding="utf-8") as lines:
+        for line in lines:
+            rejected = json.loads(line)
+            reason = rejected["reason"].splitlines()[0]
+            like = re.sub(r"\d+", "N", reason)
+            reasons[like] += 1
+            first.setdefault(like, f"{reason} (row {rejected['row']})")
+    click.echo(f"rllm-renderer: {head}; {counts['rejected']:,} rows were rejected: {file}", err=True)
+    for like, count in reasons.most_common(MOST_REASONS):
+        click.echo(f"  {count:,} x {first[like]}", err=True)
+
+
+def _show(data: pathlib.Path, count: int, renderer: Any, tokenizer: Any, wanted: dict[str, Any], *, strict: bool) -> None:
     """The sequences of the first rows: what is trained in colour, what is context dim."""
     from rllm_renderer_training.bulk.inputs import is_columnar, read_rows
     from rllm_renderer_training.bulk.mapper import NOTHING, examples_of
 
-    from rllm_renderer_core.errors import RendererError
-
-    for number, row in enumerate(islice(read_rows(data), count)):
+    for number, row in enumerate(islice(read_rows(data), count), 1):
         try:
-            examples = examples_of(renderer, row.value(), wanted, columnar=is_columnar(data))
+            examples = examples_of(renderer, row.value(), wanted, columnar=is_columnar(data), strict=strict)
         except RendererError as error:
-            show(Text(f"row {number}: rejected: {str(error).splitlines()[0]}", "bold red"))
+            show(Text(f"row {number}: rejected: {one_line(error)}", "bold red"))
             continue
         if not examples and not examples.skipped:
             show(Text(f"row {number}: rejected: {NOTHING}", "bold red"))

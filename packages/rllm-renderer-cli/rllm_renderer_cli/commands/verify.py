@@ -8,13 +8,13 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..app import BadInput
 from ..conversations import read_conversations
 from ..options import load_tokenizer, resolve_options, tokenizer_option
 from ..output import progress, show, show_json, table
+from ..wording import BadInput
 
-MOST_SHOWN = 40
-"""Conversations that are listed; of more, the first that aren't equal."""
+FIRST_NAMES, FIRST_DIFFERENCES = 3, 3
+"""Of conversations with the same outcome, so many are named; of those that differ, so many are shown with their ids."""
 
 STYLES = {
     "equal": "green",
@@ -34,6 +34,7 @@ STYLES = {
 @click.option("--against", metavar="BACKEND", help="Compare with this backend (or BACKEND:RENDERER) instead of the template.")
 @click.option("--messages", metavar="FILE", help="Compare the conversations of this JSONL file, not the built-in ones.")
 @resolve_options
+@click.option("--all", "everything", is_flag=True, help="Show each conversation, bridge and difference.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     model: str,
@@ -42,6 +43,7 @@ def command(
     against: str | None,
     messages: str | None,
     options: dict[str, Any],
+    everything: bool,
     as_json: bool,
 ) -> None:
     """Compare what serves MODEL with its chat template: ids of whole conversations, and bridges between turns.
@@ -104,37 +106,80 @@ def command(
         why = next((f": {each.reason}" for each in results if each.reason), "")
         raise BadInput(f"nothing could be compared: {what} refuses all of the {len(results)} conversations{why}")
     ok = not report.differences and not bridges_differ(bridges)
+    doubt = "" if ok or against is not None else _doubt(renderer, report, loaded, options)
     if as_json:
         show_json(
             {
                 "resolution": renderer.resolution.to_dict(),
                 "ok": ok,
+                "doubt": doubt,
                 "parity": report.to_dict(),
                 "bridges": [each.to_dict() for each in bridges],
             }
         )
     else:
-        show(*_page(report, bridges, ok, without="no bridge" if messages is None else "bridges aren't compared"))
+        without = "no bridge" if messages is None else "bridges aren't compared"
+        show(*_page(report, bridges, ok, without=without, everything=everything, doubt=doubt))
     if not ok:
         raise SystemExit(1)
 
 
-def _page(report: Any, bridges: list[Any], ok: bool, *, without: str) -> list[RenderableType]:
-    shown = report.results
-    if len(shown) > MOST_SHOWN:  # a user's own file: what is equal needs no line
-        shown = tuple(each for each in shown if each.outcome.value not in ("equal", "differs as documented"))[:MOST_SHOWN]
-    rows = [(r.probe, _outcome(r), r.reason or "-") for r in shown]
+def _doubt(renderer: Any, report: Any, tokenizer: Any, options: dict[str, Any]) -> str:
+    """Why the tokenizer may not be this model's: another renderer writes what its template says, or nothing is equal."""
+    from rllm_renderer_core.errors import RendererError
+    from rllm_renderer_core.resolving.resolver import resolve
+
+    how = "rllm-renderer detect --tokenizer PATH shows which renderers fit it"
+    try:
+        proven = resolve(report.model, tokenizer, **{**options, "parity": "prefer"})
+    except RendererError:
+        proven = renderer
+    if proven.resolution.match == "parity" and (proven.backend, proven.name) != (renderer.backend, renderer.name):
+        other = f"{proven.backend}:{proven.name}"
+        whose = f"it isn't the tokenizer of {report.model}, or that is the renderer of {report.model}"
+        return f"the tokenizer's chat template is what {other} writes: {whose}; {how}"
+    return (
+        ""
+        if report.equal
+        else f"no conversation is equal: it isn't the tokenizer of {report.model}, or not its renderer; {how}"
+    )
+
+
+def _page(report: Any, bridges: list[Any], ok: bool, *, without: str, everything: bool, doubt: str) -> list[RenderableType]:
     page: list[RenderableType] = [Text.assemble((report.renderer, "bold"), f" for {report.model} against {report.reference}")]
-    page += [table(("conversation", "ids", "why"), rows)] if rows else []
+    page += [Text(doubt, "bold red")] if doubt else []
+    named = [(result.probe, result) for result in report.results]
+    page.append(_table("conversation", named, everything))
     if bridges:
-        page += ["", table(("bridge to", "ids", "why"), [(b.shape, _outcome(b), b.reason or "-") for b in bridges])]
-    for each, title in [(r, r.probe) for r in shown] + [(b, f"bridge to {b.shape}") for b in bridges]:
-        if each.difference is not None:
-            page += ["", *_context(title, each.difference, report.reference, report.renderer)]
-    agreed = sum(each.outcome.value == "agrees" for each in bridges)
+        page += ["", _table("bridge to", [(bridge.shape, bridge) for bridge in bridges], everything)]
+    named += [(f"bridge to {bridge.shape}", bridge) for bridge in bridges]
+    differing = [(name, result) for name, result in named if result.difference is not None]
+    if not everything:  # what a backend documents is no surprise
+        differing = [(name, result) for name, result in differing if result.outcome.value == "differs"]
+    for name, result in differing if everything else differing[:FIRST_DIFFERENCES]:
+        page += ["", *_context(name, result.difference, report.reference, report.renderer)]
+    hidden = 0 if everything else len(differing) - FIRST_DIFFERENCES
+    if hidden > 0:
+        page += ["", Text(f"{hidden} more differ: --all shows their ids", "dim")]
+    agreed = sum(bridge.outcome.value == "agrees" for bridge in bridges)
     last = f"{report.summary()}; " + (f"{agreed} of {len(bridges)} bridges agree" if bridges else without)
     page += ["", Text(f"{last}: {'nothing differs' if ok else 'ids differ'}", "bold green" if ok else "bold red")]
     return page
+
+
+def _table(what: str, named: list[tuple[str, Any]], everything: bool) -> RenderableType:
+    """A row for each conversation, or for all that have the same outcome for the same reason."""
+    if everything:
+        return table((what, "ids", "why"), [(name, _outcome(result), result.reason or "") for name, result in named])
+    groups: dict[tuple[str, str], list[tuple[str, Any]]] = {}
+    for name, result in named:
+        groups.setdefault((result.outcome.value, result.reason or ""), []).append((name, result))
+    rows = []
+    for (_, reason), alike in groups.items():
+        names = ", ".join(name for name, _ in alike[:FIRST_NAMES])
+        more = f", and {len(alike) - FIRST_NAMES} more" if len(alike) > FIRST_NAMES else ""
+        rows.append((str(len(alike)), _outcome(alike[0][1]), f"{names}{more}{f': {reason}' if reason else ''}"))
+    return table(("", "ids", what), rows)
 
 
 def _outcome(result: Any) -> Text:

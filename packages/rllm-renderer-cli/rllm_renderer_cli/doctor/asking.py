@@ -11,9 +11,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import AmbiguousBackendError, PluginError, RendererError
 from rllm_renderer_core.plugin import Coverage, Query, Registered, Unavailable
-from rllm_renderer_core.plugin.answers import ask, candidates, renderer_names, told
-from rllm_renderer_core.plugin.discovery import load_backends
-from rllm_renderer_core.plugin.loading import load
+from rllm_renderer_core.plugin.answers import ask, candidates, deviations, parsing, renderer_names
+from rllm_renderer_core.plugin.discovery import load, load_backends
 from rllm_renderer_core.plugin.metadata import find
 from rllm_renderer_core.resolving.selection import best
 
@@ -56,12 +55,12 @@ def install_fix(plugin: str, upstream: str) -> str:
 
 def broken() -> dict[tuple[str, str], str]:
     """The tracebacks of plugins that can't be loaded, by plugin and distribution."""
-    out = {}
+    traces = {}
     for plugin in find():
         load(plugin)
         if plugin.error is not None and plugin.error.__cause__ is not None:
-            out[plugin.name, plugin.distribution] = traced(plugin.error.__cause__)
-    return out
+            traces[plugin.name, plugin.distribution] = traced(plugin.error.__cause__)
+    return traces
 
 
 def claims() -> Iterator[Finding]:
@@ -87,7 +86,7 @@ def claims() -> Iterator[Finding]:
 
 def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
     """What goes wrong when the renderer of a model is built and each of its methods is called once."""
-    from rllm_renderer_template.parity.trial import faults_of
+    from rllm_renderer_template.parity.judgement import faults_of
 
     from rllm_renderer_core.resolving.resolver import resolve
 
@@ -97,7 +96,8 @@ def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
             answer = ask(each, query)
             candidates(each, query)
             if isinstance(answer, Coverage):
-                told(each, query, answer)
+                parsing(each, query, answer)
+                deviations(each, answer)
         except PluginError as error:
             yield Finding(str(error).splitlines()[0], error.fix or "", trace=traced(error))
     try:

@@ -18,11 +18,9 @@ import importlib_metadata
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from rllm_renderer_template.chat_template.names import TEMPLATE_BACKEND
 
-from rllm_renderer_core.plugin.discovery import plugins
+from rllm_renderer_core.plugin.discovery import load, plugins
 from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
-from rllm_renderer_core.plugin.loading import load
 from rllm_renderer_core.plugin.metadata import PluginInfo, find
 from rllm_renderer_core.version import __version__
 
@@ -51,7 +49,7 @@ class CheckUp:
 
     @property
     def problems(self) -> list[Finding]:
-        return [each for each in self.findings if each.problem]
+        return [finding for finding in self.findings if finding.problem]
 
 
 def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = None) -> CheckUp:
@@ -65,52 +63,52 @@ def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = 
     watched = list(loads())  # first: what a module prints, it prints once
     states = plugins(check=True)
     upstream = _upstream()
-    out = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
-    out.literal_text = _literal_text()
+    checkup = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
+    checkup.literal_text = _literal_text()
     installed = _distributions({name for versions in upstream.values() for name in versions})
-    out.findings += _core_metadata()
-    out.findings += unreadable()
+    checkup.findings += _core_metadata()
+    checkup.findings += unreadable()
     traces = broken()
-    faulty = [each for each in states if each.error is not None and each.state in FAULTS]
-    out.findings += (_of_state(each, traces.get((each.name, each.distribution), "")) for each in faulty)
-    out.findings += [*watched, *answers(), *claims()]
+    faulty = [plugin for plugin in states if plugin.error is not None and plugin.state in FAULTS]
+    checkup.findings += (_of_state(plugin, traces.get((plugin.name, plugin.distribution), "")) for plugin in faulty)
+    checkup.findings += [*watched, *answers(), *claims()]
     if model or tokenizer is not None:
-        out.findings += tried(model or "", tokenizer)
+        checkup.findings += tried(model or "", tokenizer)
     for name, copies in sorted(installed.items()):
-        out.findings += _copies(name, copies)
-        out.findings += _files(name, copies[0])
-        out.findings += _requirements(name, copies[0])
-    said = " ".join(finding.what for finding in out.findings)
+        checkup.findings += _copies(name, copies)
+        checkup.findings += _files(name, copies[0])
+        checkup.findings += _requirements(name, copies[0])
+    told = " ".join(finding.what for finding in checkup.findings)
     for plugin, versions in sorted(upstream.items()):
         for name, version in versions.items():
             if version:
-                out.findings += _imports(plugin, name, installed[canonicalize_name(name)][0]) if imports else ()
-            elif f"needs {name}" not in said:
-                out.findings.append(
+                checkup.findings += _imports(plugin, name, installed[canonicalize_name(name)][0]) if imports else ()
+            elif f"needs {name}" not in told:
+                checkup.findings.append(
                     Finding(f"plugin {plugin!r} wraps {name}, which isn't installed", install_fix(plugin, name))
                 )
-    out.findings += variables(states)
-    return out
+    checkup.findings += variables(states)
+    return checkup
 
 
 def _upstream() -> dict[str, dict[str, str]]:
     """Versions of what the backends of each usable plugin wrap; empty text where it isn't installed."""
-    out: dict[str, dict[str, str]] = {}
+    versions: dict[str, dict[str, str]] = {}
     for plugin in find():
         load(plugin)
         names = [name for backend in plugin.backends for name in backend.upstream]
-        out[plugin.name] = {name: _version(name) for name in dict.fromkeys(names)}
-    return out
+        versions[plugin.name] = {name: _version(name) for name in dict.fromkeys(names)}
+    return versions
 
 
 def _literal_text() -> dict[str, str]:
-    out: dict[str, str] = {}
+    able: dict[str, str] = {}
     for plugin in find():
         load(plugin)
         for backend in plugin.backends:
             own = sorted(backend.own_vocabulary)
-            out[backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
-    return {**out, TEMPLATE_BACKEND: "yes"}
+            able[backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
+    return able
 
 
 def _version(distribution: str) -> str:
@@ -123,14 +121,14 @@ def _version(distribution: str) -> str:
 def _distributions(upstream: set[str]) -> dict[str, list[Any]]:
     """The core, all plugins and what they wrap, by name, each with every copy of its metadata in the order of ``sys.path``."""
     wanted = {canonicalize_name(name) for name in (CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), *upstream)}
-    out: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for dist in importlib_metadata.distributions():
         name = _name(dist)
         if name and (name in wanted or entry_points(dist)):
-            copies = out.setdefault(name, [])
+            copies = by_name.setdefault(name, [])
             if _place(dist) not in map(_place, copies):
                 copies.append(dist)
-    return out
+    return by_name
 
 
 def _name(dist: Any) -> str:

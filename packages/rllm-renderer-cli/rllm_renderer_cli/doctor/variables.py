@@ -47,8 +47,8 @@ def environment() -> dict[str, str]:
 
 def variables(states: list[PluginInfo]) -> Iterator[Finding]:
     """What is wrong with the environment variables, given the plugins that are there."""
-    known = {canonicalize_name(text) for each in states for text in (each.name, each.distribution)}
-    backends = {name for each in states for name in each.backends} | {"chat-template"}
+    known = {canonicalize_name(text) for plugin in states for text in (plugin.name, plugin.distribution)}
+    backends = {name for plugin in states for name in plugin.backends}
     for name, value in environment().items():
         if name not in VARIABLES:
             yield Finding(f"{name} is no variable of the core", f"the core reads {', '.join(VARIABLES)}", problem=False)
@@ -57,9 +57,9 @@ def variables(states: list[PluginInfo]) -> Iterator[Finding]:
         if name == "RLLM_RENDERER_PIN" and value:
             yield from _pin(value)
         if name in ("RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PLUGINS"):
-            for each in filter(None, (part.strip() for part in value.split(","))):
-                if each != "*" and canonicalize_name(each) not in known:
-                    yield Finding(f"{name} names {each!r}, which isn't installed", problem=False)
+            for plugin in filter(None, (part.strip() for part in value.split(","))):
+                if plugin != "*" and canonicalize_name(plugin) not in known:
+                    yield Finding(f"{name} names {plugin!r}, which isn't installed", problem=False)
 
 
 def _pin(file: str) -> Iterator[Finding]:

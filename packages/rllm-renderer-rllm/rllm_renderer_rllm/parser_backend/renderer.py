@@ -65,7 +65,7 @@ class ParserRenderer(SeamedRenderer):
     ) -> list[int]:
         """``render(...).token_ids``."""
         text = self._parser.parse(
-            [_theirs(message) for message in messages],
+            [_rllm_message(message) for message in messages],
             add_generation_prompt=add_generation_prompt,
             is_first_msg=True,
             tools=list(tools or ()),
@@ -81,17 +81,17 @@ class ParserRenderer(SeamedRenderer):
         stops = set(self.get_stop_token_ids())
         at = next((index for index, token in enumerate(ids) if token in stops), None)
         if at is None:
-            ending = Termination.TRUNCATED
+            termination = Termination.TRUNCATED
         else:
-            ending = Termination.STOP if at == len(ids) - 1 else Termination.MALFORMED
+            termination = Termination.STOP if at == len(ids) - 1 else Termination.MALFORMED
         try:
-            found = self._parser.parse_completion(ids)
+            parsed = self._parser.parse_completion(ids)
         except NotImplementedError:
-            return ParsedResponse(self._tokenizer.decode(ids[:at], skip_special_tokens=True), termination=ending)
+            return ParsedResponse(self._tokenizer.decode(ids[:at], skip_special_tokens=True), termination=termination)
         except Exception:
             return ParsedResponse(self._tokenizer.decode(ids[:at]), termination=Termination.MALFORMED)
-        calls = [_ours(call) for call in found.get("tool_calls") or ()]
-        return ParsedResponse(found.get("content") or "", found.get("reasoning") or None, calls, ending)
+        calls = [_core_call(call) for call in parsed.get("tool_calls") or ()]
+        return ParsedResponse(parsed.get("content") or "", parsed.get("reasoning") or None, calls, termination)
 
     def get_stop_token_ids(self) -> list[int]:
         """The parser's, or the tokenizer's end of sequence: what the engines stop at."""
@@ -108,15 +108,12 @@ class ParserRenderer(SeamedRenderer):
         return SeamBridge(self.prompt_ids, self.get_stop_token_ids(), control_ids(self._tokenizer), calls)
 
 
-def _theirs(message: Message) -> dict[str, Any]:
+def _rllm_message(message: Message) -> dict[str, Any]:
     """A message in normal form as the parser reads it: its word for reasoning is another."""
-    out = {key: value for key, value in message.items() if key != "reasoning_content"}
-    if "reasoning_content" in message:
-        out["reasoning"] = message["reasoning_content"]
-    return out
+    return {"reasoning" if key == "reasoning_content" else key: value for key, value in message.items()}
 
 
-def _ours(call: Any) -> ToolCall:
+def _core_call(call: Any) -> ToolCall:
     name, arguments = getattr(call, "name", ""), getattr(call, "arguments", None)
     if isinstance(arguments, dict):
         return ToolCall(name, arguments)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rllm_renderer_core.errors import MessageError, OptionError
 
-from .rows import COLUMNS, CONVERSATIONS
+from .rows import COLUMNS, CONVERSATIONS, HARMLESS
 
 
 class Row(NamedTuple):
@@ -38,7 +38,7 @@ class Row(NamedTuple):
         except (ValueError, RecursionError) as error:
             raise MessageError(f"the row isn't JSON: {error}") from None
         if not isinstance(value, Mapping):
-            raise MessageError(f"the row is a {type(value).__name__}, not an object")
+            raise MessageError(f"the row must be an object, not {type(value).__name__}")
         return value
 
 
@@ -68,13 +68,34 @@ def read_rows(source: pathlib.Path) -> Iterator[Row]:
     )
 
 
+def unread_columns(source: pathlib.Path) -> dict[str, int]:
+    """Columns that nobody reads and that may say how to train, each with how many rows have a value there; nulls are none."""
+    counts: dict[str, int] = {}
+    if source.is_dir():
+        from datasets import load_from_disk
+
+        table = load_from_disk(str(source)).data
+        counts = {name: len(table) - table.column(name).null_count for name in table.column_names}
+    elif source.suffix == ".parquet":
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.read_metadata(source)
+        for group in map(file.row_group, range(file.num_row_groups)):
+            leaves = [group.column(at) for at in range(group.num_columns)]
+            for name in {leaf.path_in_schema.split(".")[0] for leaf in leaves}:
+                own = [leaf for leaf in leaves if leaf.path_in_schema.split(".")[0] == name]
+                nulls = min(leaf.statistics.null_count or 0 if leaf.statistics else 0 for leaf in own)
+                counts[name] = counts.get(name, 0) + max(0, group.num_rows - nulls)
+    return {name: count for name, count in counts.items() if count and name not in HARMLESS and name not in COLUMNS}
+
+
 def digest_of(source: pathlib.Path) -> str:
     """Over the bytes of the file, or of all files of the folder."""
     digest = hashlib.sha256()
-    files = sorted(each for each in source.rglob("*") if each.is_file()) if source.is_dir() else [source]
-    for each in files:
-        digest.update(each.name.encode())
-        with each.open("rb") as file:
+    files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
+    for path in files:
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
     return digest.hexdigest()

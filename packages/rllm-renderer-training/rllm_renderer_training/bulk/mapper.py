@@ -25,10 +25,11 @@ class SupervisedMapper:
         options: Of ``resolve``.
         pin: The resolution that each worker must arrive at, from ``Resolution.to_dict``.
         supervised_options: Of ``supervised``: ``train``, ``history``, ``parts``, ``unreachable``.
+        strict: Refuse rows with keys that nobody reads and that may say how to train, which ``unread`` lists otherwise.
         load: Loads a tokenizer by name, a function of a module; with transformers where left out.
     """
 
-    COLUMNS = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "error")
+    COLUMNS = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "unread", "error")
 
     def __init__(
         self,
@@ -38,12 +39,13 @@ class SupervisedMapper:
         options: Mapping[str, Any] | None = None,
         pin: Mapping[str, Any] | None = None,
         supervised_options: Mapping[str, Any] | None = None,
+        strict: bool = False,
         load: Callable[[str], Any] | None = None,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.options, self.pin = dict(options or {}), pin
         self.supervised_options = dict(supervised_options or {})
-        self._load = load
+        self.strict, self._load = strict, load
         self._renderer: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -64,7 +66,14 @@ class SupervisedMapper:
     def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
         """What a row gives that can't be used. Half a surrogate pair is no text to Arrow: it is written as its escape."""
         error, skipped = (text.encode(errors="backslashreplace").decode() for text in (error, skipped))
-        empty: dict[str, Any] = {"input_ids": [], "weights": [], "assistant_masks": [], "trained": [], "reason": ""}
+        empty: dict[str, Any] = {
+            "input_ids": [],
+            "weights": [],
+            "assistant_masks": [],
+            "trained": [],
+            "reason": "",
+            "unread": [],
+        }
         return [{"row": number, **empty, "skipped": skipped, "error": error}]
 
     @property
@@ -89,26 +98,27 @@ class SupervisedMapper:
         """The output rows of one input row; ``columnar`` as in ``conversation_of``."""
         renderer = self.renderer  # what can't be resolved here isn't the row's fault
         try:
-            examples = examples_of(renderer, row, self.supervised_options, columnar=columnar)
+            examples = examples_of(renderer, row, self.supervised_options, columnar=columnar, strict=self.strict)
         except RendererError as error:
             return self.failed(number, str(error))
-        skipped = "; ".join(each.reason for each in examples.skipped)
+        skipped = "; ".join(turn.reason for turn in examples.skipped)
         if not examples:
             return self.failed(number, skipped or NOTHING, skipped)
-        if any(each.multi_modal_data is not None for each in examples):
+        if any(example.multi_modal_data is not None for example in examples):
             return self.failed(number, "the row has media, which don't go into a table of ids")
         return [
             {
                 "row": number,
-                "input_ids": each.token_ids,
-                "weights": each.weights,
-                "assistant_masks": [int(weight > 0) for weight in each.weights],
-                "trained": each.trained,
-                "reason": each.reason,
+                "input_ids": example.token_ids,
+                "weights": example.weights,
+                "assistant_masks": [int(weight > 0) for weight in example.weights],
+                "trained": example.trained,
+                "reason": example.reason,
                 "skipped": skipped,
+                "unread": examples.unread,
                 "error": "",
             }
-            for each in examples
+            for example in examples
         ]
 
 
@@ -117,16 +127,18 @@ _last: dict[str, Any] = {}
 
 
 def examples_of(
-    renderer: Any, row: Mapping[str, Any], options: Mapping[str, Any], *, columnar: bool = True
+    renderer: Any, row: Mapping[str, Any], options: Mapping[str, Any], *, columnar: bool = True, strict: bool = False
 ) -> SupervisedExamples:
-    """The sequences of a row, by these options of ``supervised``.
+    """The sequences of a row, by these options of ``supervised``; ``columnar`` and ``strict`` as in ``conversation_of``.
 
     Raises:
         RendererError: The row can't be used.
     """
     try:
-        messages, tools = conversation_of(row, columnar=columnar)
-        return supervised(renderer, messages, tools=tools, **options)
+        said = conversation_of(row, columnar=columnar, options=renderer.resolution.options, strict=strict)
+        examples = supervised(renderer, said.messages, tools=said.tools, **options)
+        examples.unread = said.unread
+        return examples
     except RecursionError:
         raise MessageError("the row is nested too deeply") from None
 

@@ -28,6 +28,7 @@ def plan_of(source: pathlib.Path, mapper: SupervisedMapper, shard_rows: int) -> 
         "tokenizer": _tokenizer_digest(mapper.renderer),
         "resolution": None if mapper.pin is None else dict(mapper.pin),
         "options": mapper.supervised_options,
+        "strict": mapper.strict,
         "shard_rows": shard_rows,
     }
     out: dict[str, Any] = json.loads(json.dumps(plan, default=sorted))

@@ -1,23 +1,21 @@
 """Rollouts as trainers take them: padded arrays of NumPy or torch, and rows of a data set.
 
-Each segment is one sequence. One in which nothing was sampled has nothing to train and is left out: ``left_out`` says which.
-What isn't known isn't made up: an id without a log-probability has 0.0, and ``logprob_known`` is 0 there.
+Each segment is one sequence, cut behind its last sampled id. Only what was sampled is in a loss mask, and where
+log-probabilities were recorded, only ids whose log-probability is known: a made-up 0.0 would be a probability of 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import RolloutError
-from ..rollout.segment import Segment
+from ..rollout.segment import Segment, Turn
+from ..sequences.example import IGNORED
 
 if TYPE_CHECKING:
     from ..rollout.rollout import Rollout
-
-IGNORED = -100
-"""The label of ids that aren't trained, as torch's cross entropy and transformers' trainers read it."""
 
 
 class Row(NamedTuple):
@@ -25,6 +23,68 @@ class Row(NamedTuple):
 
     rollout: int
     segment: int
+
+
+class TrainedSequence(NamedTuple):
+    """A segment as it is trained; the lists have one entry for each id.
+
+    Attributes:
+        row: Its place.
+        token_ids: Up to the last sampled id.
+        loss_mask: 1 on the ids to train.
+        logprobs: Of those, as the engine gave them, ``None`` elsewhere; ``None`` where no rollout has any.
+        versions: Of the weights that sampled an id, ``None`` elsewhere; ``None`` where no rollout has any.
+        turns: Its sampled turns.
+        segment: The whole segment.
+    """
+
+    row: Row
+    token_ids: list[int]
+    loss_mask: list[int]
+    logprobs: list[float | None] | None
+    versions: list[int | None] | None
+    turns: list[Turn]
+    segment: Segment
+
+
+def trained_sequences(rollouts: Iterable[Rollout]) -> tuple[list[TrainedSequence], list[Row]]:
+    """The segments of which something is trained, and the places of the others.
+
+    Raises:
+        RolloutError: Some turns have log-probabilities, and others have none at all.
+    """
+    segments = [
+        (Row(number, at), segment) for number, rollout in enumerate(rollouts) for at, segment in enumerate(rollout.segments)
+    ]
+    turns = [turn for _, segment in segments for turn in segment.turns if turn.end > turn.start]
+    known = {any(value is not None for value in turn.logprobs or ()) for turn in turns if not all(turn.forced or (False,))}
+    if len(known) > 1:
+        raise RolloutError(
+            "some turns have log-probabilities and some have none", fix="record them for every turn, or for none"
+        )
+    versioned = any(turn.versions for turn in turns)
+    sequences: list[TrainedSequence] = []
+    omitted: list[Row] = []
+    for row, segment in segments:
+        mask, logprobs = segment.sampled_mask, segment.logprobs
+        end = len(mask) - next((at for at, sampled in enumerate(reversed(mask)) if sampled), len(mask))
+        if True in known:
+            mask = [value is not None for value in logprobs]
+        if not any(mask[:end]):
+            omitted.append(row)
+            continue
+        sequences.append(
+            TrainedSequence(
+                row,
+                segment.token_ids[:end],
+                [int(kept) for kept in mask[:end]],
+                logprobs[:end] if True in known else None,
+                segment.versions[:end] if versioned else None,
+                segment.turns,
+                segment,
+            )
+        )
+    return sequences, omitted
 
 
 @dataclass
@@ -35,13 +95,13 @@ class Batch:
         input_ids: [B, L], int64.
         attention_mask: [B, L], int64; 1 where an id is, 0 on padding.
         position_ids: [B, L], int64; 0 on padding.
-        loss_mask: [B, L], int64; 1 on the ids that were sampled. They are where they stand: a model's output for the id at
-            ``i`` is its logit at ``i - 1``.
-        logprobs: [B, L], float32; of the sampled ids, as the engine gave them; 0.0 elsewhere.
-        logprob_known: [B, L], int64; 1 where ``logprobs`` has the engine's value.
+        loss_mask: [B, L], int64; 1 on the ids to train: sampled, and with a log-probability where any was recorded. They are
+            where they stand: a model's output for the id at ``i`` is its logit at ``i - 1``.
+        logprobs: [B, L], float32; of the ids in ``loss_mask`` the engine's, 0.0 elsewhere; ``None`` where none was recorded.
+        versions: [B, L], int64; the version of the weights that sampled an id, -1 elsewhere; ``None`` where none was recorded.
         spans: For each sequence the (start, end) of its sampled turns, in positions of the padded row.
         rows: Which segment each sequence is.
-        left_out: Segments in which nothing was sampled, so that there is nothing to train.
+        omitted: Segments of which nothing is trained.
     """
 
     input_ids: Any
@@ -49,116 +109,102 @@ class Batch:
     position_ids: Any
     loss_mask: Any
     logprobs: Any
-    logprob_known: Any
+    versions: Any
     spans: list[list[tuple[int, int]]]
     rows: list[Row]
-    left_out: list[Row] = field(default_factory=list)
-
-
-def trained(rollouts: Iterable[Rollout]) -> tuple[list[tuple[Row, Segment]], list[Row]]:
-    """The segments in which something was sampled, and the places of the others."""
-    kept: list[tuple[Row, Segment]] = []
-    left_out: list[Row] = []
-    for number, rollout in enumerate(rollouts):
-        for at, segment in enumerate(rollout.segments):
-            if segment.sampled_count:
-                kept.append((Row(number, at), segment))
-            else:
-                left_out.append(Row(number, at))
-    return kept, left_out
+    omitted: list[Row] = field(default_factory=list)
 
 
 def to_arrays(
     rollouts: Iterable[Rollout], *, pad_id: int, max_len: int | None = None, left_pad: bool = False, library: str = "numpy"
 ) -> Batch:
-    """Padded arrays of all segments that have sampled ids.
+    """Padded arrays of all segments of which something is trained.
 
     Args:
         rollouts: Finished rollouts.
         pad_id: The id that padding has.
-        max_len: The length of each row; by default that of the longest segment.
+        max_len: The length of each row; by default that of the longest sequence.
         left_pad: Pad in front.
         library: ``"numpy"`` or ``"torch"``.
 
     Raises:
-        RolloutError: A segment is longer than ``max_len``: cutting it off would train something else.
+        RolloutError: A sequence is longer than ``max_len``: cutting off sampled ids would train something else. Or some turns
+            have log-probabilities and some have none.
     """
+    if library not in ("numpy", "torch"):
+        raise RolloutError(f"library {library!r} isn't known", fix="pass 'numpy' or 'torch'")
+    sequences, omitted = trained_sequences(rollouts)
+    length = max((len(sequence.token_ids) for sequence in sequences), default=0) if max_len is None else max_len
+    for sequence in sequences:
+        if len(sequence.token_ids) > length:
+            raise RolloutError(
+                f"segment {sequence.row.segment} of rollout {sequence.row.rollout} has {len(sequence.token_ids)} ids up to its "
+                f"last sampled one, which is more than max_len={length}",
+                fix="leave it out, or end rollouts in time: rollout.remaining(max_len, new_messages) before extend",
+            )
+    starts = [length - len(sequence.token_ids) if left_pad else 0 for sequence in sequences]
+
+    def filled(name: str, fill: float = 0, kind: str = "int64") -> Any:
+        return padded([getattr(sequence, name) for sequence in sequences], starts, length, fill, kind, library)
+
+    sizes = [range(len(sequence.token_ids)) for sequence in sequences]
+    return Batch(
+        filled("token_ids", pad_id),
+        padded([[1] * len(size) for size in sizes], starts, length, 0, "int64", library),
+        padded(sizes, starts, length, 0, "int64", library),
+        filled("loss_mask"),
+        filled("logprobs", 0.0, "float32"),
+        filled("versions", -1),
+        [
+            [(turn.start + start, min(turn.end, len(sequence.token_ids)) + start) for turn in sequence.turns]
+            for sequence, start in zip(sequences, starts, strict=True)
+        ],
+        [sequence.row for sequence in sequences],
+        omitted,
+    )
+
+
+def padded(
+    rows: Sequence[Sequence[Any] | None], starts: Sequence[int], width: int, fill: float, kind: str, library: str
+) -> Any:
+    """An array [len(rows), width] with each row's values from its start on, and ``fill`` elsewhere and for ``None``; ``None``
+    where the rows are."""
     import numpy
 
-    kept, left_out = trained(rollouts)
-    length = max((len(segment.token_ids) for _, segment in kept), default=0) if max_len is None else max_len
-    shape = (len(kept), length)
-    out = Batch(
-        numpy.full(shape, pad_id, dtype=numpy.int64),
-        numpy.zeros(shape, dtype=numpy.int64),
-        numpy.zeros(shape, dtype=numpy.int64),
-        numpy.zeros(shape, dtype=numpy.int64),
-        numpy.zeros(shape, dtype=numpy.float32),
-        numpy.zeros(shape, dtype=numpy.int64),
-        [],
-        [row for row, _ in kept],
-        left_out,
-    )
-    for number, (row, segment) in enumerate(kept):
-        size = len(segment.token_ids)
-        if size > length:
-            raise RolloutError(
-                f"segment {row.segment} of rollout {row.rollout} has {size} ids, which is more than max_len={length}",
-                fix="leave it out, or end rollouts in time: rollout.remaining(max_len)",
-            )
-        start = length - size if left_pad else 0
-        out.input_ids[number, start : start + size] = segment.token_ids
-        out.attention_mask[number, start : start + size] = 1
-        out.position_ids[number, start : start + size] = numpy.arange(size)
-        out.spans.append([(turn.start + start, turn.end + start) for turn in segment.turns])
-        for at, logprob in _sampled(segment):
-            out.loss_mask[number, start + at] = 1
-            if logprob is not None:
-                out.logprobs[number, start + at] = logprob
-                out.logprob_known[number, start + at] = 1
-    return _as_torch(out) if library == "torch" else _as_numpy(out, library)
-
-
-def _sampled(segment: Segment) -> Iterator[tuple[int, float | None]]:
-    for turn in segment.turns:
-        logprobs = turn.logprobs or (None,) * (turn.end - turn.start)
-        yield from zip(range(turn.start, turn.end), logprobs, strict=True)
-
-
-def _as_numpy(batch: Batch, library: str) -> Batch:
-    if library != "numpy":
-        raise RolloutError(f"library {library!r} isn't known", fix="pass 'numpy' or 'torch'")
-    return batch
-
-
-def _as_torch(batch: Batch) -> Batch:
+    array = numpy.full((len(rows), width), fill, dtype=kind)
+    for number, (values, start) in enumerate(zip(rows, starts, strict=True)):
+        if values is None:
+            return None
+        array[number, start : start + len(values)] = [fill if value is None else value for value in values]
+    if library == "numpy":
+        return array
     import torch
 
-    for name in ("input_ids", "attention_mask", "position_ids", "loss_mask", "logprobs", "logprob_known"):
-        setattr(batch, name, torch.from_numpy(getattr(batch, name)))
-    return batch
+    return torch.from_numpy(array)
 
 
 def to_rows(rollouts: Iterable[Rollout]) -> list[dict[str, Any]]:
-    """One row for each segment that has sampled ids: for ``datasets.Dataset.from_list`` and trainers that read its columns.
+    """One row for each segment of which something is trained: for ``datasets.Dataset.from_list`` and trainers that read it.
 
     Returns:
-        ``input_ids``; ``labels``, -100 where an id isn't trained; ``completion_mask``, 1 where it was sampled;
-        ``logprobs``, ``None`` where it isn't known; ``turns``, the ``start`` and ``end`` of each sampled turn, and whether its
-        stop was put back; ``rollout`` and ``segment``, their numbers.
+        ``input_ids``; ``labels``, -100 where an id isn't trained; ``completion_mask``, 1 where it is; ``logprobs`` and
+        ``versions``, ``None`` where an id isn't trained, and for all ids where none was recorded; ``turns``, the ``start`` and
+        ``end`` of each sampled turn, and whether its stop was put back; ``rollout`` and ``segment``, their numbers.
+
+    Raises:
+        RolloutError: Some turns have log-probabilities and some have none.
     """
-    kept, _ = trained(rollouts)
+    sequences, _ = trained_sequences(rollouts)
     return [
         {
-            "input_ids": list(segment.token_ids),
-            "labels": [
-                token if sampled else IGNORED for token, sampled in zip(segment.token_ids, segment.sampled_mask, strict=True)
-            ],
-            "completion_mask": [int(sampled) for sampled in segment.sampled_mask],
-            "logprobs": segment.logprobs,
-            "turns": [{"start": turn.start, "end": turn.end, "restored_stop": turn.restored_stop} for turn in segment.turns],
-            "rollout": row.rollout,
-            "segment": row.segment,
+            "input_ids": sequence.token_ids,
+            "labels": [token if kept else IGNORED for token, kept in zip(sequence.token_ids, sequence.loss_mask, strict=True)],
+            "completion_mask": sequence.loss_mask,
+            "logprobs": sequence.logprobs,
+            "versions": sequence.versions,
+            "turns": [{"start": turn.start, "end": turn.end, "restored_stop": turn.restored_stop} for turn in sequence.turns],
+            "rollout": sequence.row.rollout,
+            "segment": sequence.row.segment,
         }
-        for row, segment in kept
+        for sequence in sequences
     ]

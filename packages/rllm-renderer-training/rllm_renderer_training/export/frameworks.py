@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RolloutError
-from ..rollout.segment import Turn
-from .arrays import Row, trained
+from .arrays import Row, padded, trained_sequences
 
 if TYPE_CHECKING:
     from ..rollout.rollout import Rollout
@@ -23,14 +22,15 @@ class VerlBatch:
 
     Attributes:
         tensors: ``prompts`` [B, P], padded in front; ``responses`` [B, R], padded behind; ``input_ids``, ``attention_mask`` and
-            ``position_ids`` [B, P + R]; ``response_mask`` [B, R], 1 where an id was sampled; ``rollout_log_probs`` [B, R].
+            ``position_ids`` [B, P + R]; ``response_mask`` [B, R], 1 on the ids to train; where any was recorded
+            ``rollout_log_probs`` [B, R] and ``weight_versions`` [B, R], -1 where an id wasn't sampled.
         non_tensors: Arrays of B objects: ``rollout`` and ``segment``, the numbers of the row's segment, and what was passed.
-        left_out: Segments in which nothing was sampled.
+        omitted: Segments of which nothing is trained.
     """
 
     tensors: dict[str, Any]
     non_tensors: dict[str, Any]
-    left_out: list[Row]
+    omitted: list[Row]
 
     def to_dataproto(self) -> Any:
         """A ``verl.DataProto``; needs verl."""
@@ -57,70 +57,46 @@ def to_verl(
         non_tensors: One value for each rollout by name, such as ``{"uid": [...]}``; each row gets its rollout's.
 
     Raises:
-        RolloutError: A prompt or response is longer than that, or a sampled id has no log-probability while others have one.
+        RolloutError: A prompt or response is longer than that, or some turns have log-probabilities and some have none.
     """
     import numpy
-    import torch
 
     rollouts = list(rollouts)
-    kept, left_out = trained(rollouts)
-    cuts = [segment.turns[0].start for _, segment in kept]
+    sequences, omitted = trained_sequences(rollouts)
+    cuts = [sequence.turns[0].start for sequence in sequences]
     width = _width("prompt", cuts, max_prompt_length)
-    lengths = [len(segment.token_ids) - cut for (_, segment), cut in zip(kept, cuts, strict=True)]
-    depth = _width("response", lengths, max_response_length)
-    ids = torch.full((len(kept), width + depth), pad_id, dtype=torch.long)
-    attention, mask = torch.zeros_like(ids), torch.zeros((len(kept), depth), dtype=torch.long)
-    logprobs = torch.zeros((len(kept), depth), dtype=torch.float32)
-    for number, ((_, segment), cut) in enumerate(zip(kept, cuts, strict=True)):
-        start = width - cut
-        end = start + len(segment.token_ids)
-        ids[number, start:end] = torch.tensor(segment.token_ids)
-        attention[number, start:end] = 1
-        for turn in segment.turns:
-            mask[number, turn.start - cut : turn.end - cut] = 1
-            if turn.logprobs is not None:
-                logprobs[number, turn.start - cut : turn.end - cut] = torch.tensor(_known(turn))
+    sizes = [len(sequence.token_ids) for sequence in sequences]
+    depth = _width("response", [size - cut for size, cut in zip(sizes, cuts, strict=True)], max_response_length)
+    starts = [width - cut for cut in cuts]
+
+    def filled(rows: Sequence[Any], fill: float = 0, kind: str = "int64") -> Any:
+        return padded(rows, starts, width + depth, fill, kind, "torch")
+
+    ids = filled([sequence.token_ids for sequence in sequences], pad_id)
     tensors = {
         "input_ids": ids,
         "prompts": ids[:, :width].clone(),
         "responses": ids[:, width:].clone(),
-        "attention_mask": attention,
-        "position_ids": (attention.cumsum(dim=1) - 1) * attention,
-        "response_mask": mask,
+        "attention_mask": filled([[1] * size for size in sizes]),
+        "position_ids": filled([range(size) for size in sizes]),
+        "response_mask": filled([sequence.loss_mask for sequence in sequences])[:, width:].clone(),
     }
-    having = {turn.logprobs is not None for _, segment in kept for turn in segment.turns}
-    if having == {True, False}:
-        raise RolloutError(
-            "some turns have log-probabilities and some have none, which verl can't tell apart",
-            fix="record them for every turn, or for none",
-        )
-    if having == {True}:
-        tensors["rollout_log_probs"] = logprobs
+    logprobs = filled([sequence.logprobs for sequence in sequences], 0.0, "float32")
+    versions = filled([sequence.versions for sequence in sequences], -1)
+    for name, values in (("rollout_log_probs", logprobs), ("weight_versions", versions)):
+        if values is not None:
+            tensors[name] = values[:, width:].clone()
     named: dict[str, Sequence[Any]] = {
         "rollout": range(len(rollouts)),
-        "segment": [row.segment for row, _ in kept],
+        "segment": [sequence.row.segment for sequence in sequences],
         **(non_tensors or {}),
     }
     arrays = {}
     for name, values in named.items():
-        taken = values if name == "segment" else [values[row.rollout] for row, _ in kept]
-        arrays[name] = numpy.empty(len(kept), dtype=object)
+        taken = values if name == "segment" else [values[sequence.row.rollout] for sequence in sequences]
+        arrays[name] = numpy.empty(len(sequences), dtype=object)
         arrays[name][:] = list(taken)
-    return VerlBatch(tensors, arrays, left_out)
-
-
-def _known(turn: Turn) -> list[float]:
-    """A turn's log-probabilities; a stop that the engine stopped at and didn't return has 0.0: nothing else could follow."""
-    values = list(turn.logprobs or ())
-    if turn.restored_stop and values and values[-1] is None:
-        values[-1] = 0.0
-    known = [value for value in values if value is not None]
-    if len(known) != len(values):
-        raise RolloutError(
-            f"{len(values) - len(known)} sampled ids of a turn have no log-probability, and others have",
-            fix="record one for each id, or none",
-        )
-    return known
+    return VerlBatch(tensors, arrays, omitted)
 
 
 def _width(what: str, lengths: Sequence[int], given: int | None) -> int:
@@ -133,27 +109,42 @@ def _width(what: str, lengths: Sequence[int], given: int | None) -> int:
 
 
 def rllm_steps(rollout: Rollout) -> list[dict[str, Any]]:
-    """The arguments of rLLM's ``Step`` for each sampled turn, in order; ``logprobs`` is empty where one isn't known."""
-    turns = [(segment, turn) for segment in rollout.segments for turn in segment.turns]
-    return [
-        {
-            "prompt_ids": segment.token_ids[: turn.start],
-            "response_ids": segment.token_ids[turn.start : turn.end],
-            "logprobs": _logprobs(turn),
-            "chat_completions": [dict(message) for message in segment.messages[: turn.message + 1]],
-            "model_response": str(segment.messages[turn.message]["content"]),
-            "thought": str(segment.messages[turn.message].get("reasoning_content") or ""),
-            "done": number == len(turns) - 1,
-        }
-        for number, (segment, turn) in enumerate(turns)
-    ]
+    """The arguments of rLLM's ``Step`` for each sampled turn of which something is trained, in order.
 
+    A step has no mask: ids at either end of a turn that aren't trained (a stop whose log-probability isn't known) are left to
+    the prompts. ``logprobs`` is empty where none were recorded.
 
-def _logprobs(turn: Turn) -> list[float]:
-    try:
-        return _known(turn)
-    except RolloutError:
-        return []
+    Raises:
+        RolloutError: An id inside a turn isn't trained; or some turns have log-probabilities and some have none.
+    """
+    steps: list[dict[str, Any]] = []
+    for sequence in trained_sequences([rollout])[0]:
+        segment = sequence.segment
+        for turn in sequence.turns:
+            kept = [at for at in range(turn.start, min(turn.end, len(sequence.token_ids))) if sequence.loss_mask[at]]
+            if not kept:
+                continue
+            start, end = kept[0], kept[-1] + 1
+            if len(kept) != end - start:
+                raise RolloutError(
+                    f"{end - start - len(kept)} ids inside a turn were forced or have no log-probability, and rLLM's Step has "
+                    "no mask",
+                    fix="export it with to_arrays, to_rows or to_verl",
+                )
+            steps.append(
+                {
+                    "prompt_ids": segment.token_ids[:start],
+                    "response_ids": segment.token_ids[start:end],
+                    "logprobs": [] if sequence.logprobs is None else sequence.logprobs[start:end],
+                    "chat_completions": [dict(message) for message in segment.messages[: turn.message + 1]],
+                    "model_response": str(segment.messages[turn.message]["content"]),
+                    "thought": str(segment.messages[turn.message].get("reasoning_content") or ""),
+                    "done": False,
+                }
+            )
+    if steps:
+        steps[-1]["done"] = True
+    return steps
 
 
 def to_rllm(rollout: Rollout, *, name: str = "agent", task: Any = None, reward: float | None = None) -> Any:

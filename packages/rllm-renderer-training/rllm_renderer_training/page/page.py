@@ -34,7 +34,9 @@ class Token:
     text: str
     sampled: bool | None = False
     logprob: float | None = None
+    version: int | None = None
     restored: bool = False
+    forced: bool = False
 
 
 @dataclass
@@ -60,14 +62,21 @@ def rollout_page(rollout: RolloutState) -> str:
     """A page of a whole rollout."""
     resolution = rollout.renderer.resolution
     sections = []
+    turns = 0
     for number, segment in enumerate(rollout.segments):
         decline = rollout.declines[number - 1] if number else None
-        title = f"Segment {number + 1}: {len(segment.token_ids)} ids, {segment.sampled_count} sampled"
-        blocks = list(_segment_blocks(rollout.renderer, segment, rollout.tools))
+        title = f"Segment {number + 1}: {_count(len(segment.token_ids), 'id')}, {segment.sampled_count} sampled"
+        blocks = list(_segment_blocks(rollout.renderer, segment, turns))
+        turns += len(segment.turns)
         notice = "" if decline is None else decline.reason
         sections.append(Section(title, blocks, notice, decline is not None and decline.on_purpose))
-    said = f"{rollout.turns} turns in {len(rollout.segments)} segments, {resolution.backend}:{resolution.renderer}"
+    counts = f"{_count(rollout.turns, 'turn')} in {_count(len(rollout.segments), 'segment')}"
+    said = f"{counts}, {resolution.backend}:{resolution.renderer}"
     return page(f"Rollout on {resolution.model or 'a model without a name'}", said, sections)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def rendered_page(renderer: ResolvedRenderer, messages: Sequence[Any], out: RenderedTokens) -> str:
@@ -75,7 +84,7 @@ def rendered_page(renderer: ResolvedRenderer, messages: Sequence[Any], out: Rend
     count = len(out.token_ids)
     blocks = list(_attributed(renderer, messages, out))
     resolution = renderer.resolution
-    title = f"{count} ids of {len(messages)} messages"
+    title = f"{_count(count, 'id')} of {_count(len(messages), 'message')}"
     said = f"{resolution.backend}:{resolution.renderer}"
     return page(f"Prompt for {resolution.model or 'a model without a name'}", said, [Section(title, blocks)])
 
@@ -94,42 +103,66 @@ def _attributed(renderer: ResolvedRenderer, messages: Sequence[Any], out: Render
             yield Block(f"message {index}: {messages[index]['role']}", str(messages[index]["role"]), tokens)
 
 
-def _segment_blocks(renderer: ResolvedRenderer, segment: Segment, tools: list[dict[str, Any]] | None) -> Iterator[Block]:
+def _segment_blocks(renderer: ResolvedRenderer, segment: Segment, turns_before: int) -> Iterator[Block]:
     position, message = 0, 0
-    for number, turn in enumerate(segment.turns):
-        yield from _given(renderer, segment, tools, position, turn.start, message, turn.message)
-        logprobs = turn.logprobs or (None,) * (turn.end - turn.start)
+    opener = _generation_prompt(renderer, segment)
+    mask, logprobs, versions = segment.sampled_mask, segment.logprobs, segment.versions
+    for number, turn in enumerate(segment.turns, turns_before + 1):
+        yield from _given(renderer, segment, opener, position, turn.start, message, turn.message)
         tokens = [
-            Token(token, text_of(renderer, token), True, logprob, turn.restored_stop and at == turn.end - 1)
-            for at, (token, logprob) in enumerate(
-                zip(segment.token_ids[turn.start : turn.end], logprobs, strict=True), turn.start
+            Token(
+                token,
+                text_of(renderer, token),
+                mask[at],
+                logprobs[at],
+                versions[at],
+                restored=turn.restored_stop and at == turn.end - 1,
+                forced=not mask[at],
             )
+            for at, token in enumerate(segment.token_ids[turn.start : turn.end], turn.start)
         ]
-        yield Block(f"message {turn.message}: assistant, sampled turn {number + 1}", "assistant", tokens)
+        yield Block(f"message {turn.message}: assistant, sampled turn {number}", "assistant", tokens)
         position, message = turn.end, turn.message + 1
-    yield from _given(renderer, segment, tools, position, len(segment.token_ids), message, len(segment.messages))
+    yield from _given(renderer, segment, opener, position, len(segment.token_ids), message, len(segment.messages))
+
+
+def _generation_prompt(renderer: ResolvedRenderer, segment: Segment) -> list[int]:
+    """The ids that begin an assistant turn behind the segment's first prompt; none where the format writes them otherwise."""
+    messages = segment.messages[: segment.turns[0].message] if segment.turns else segment.messages
+    try:
+        bare = renderer.render_ids(messages, tools=segment.tools)
+        prompt = renderer.render_ids(messages, tools=segment.tools, add_generation_prompt=True)
+    except RendererError:
+        return []
+    return prompt[len(bare) :] if prompt[: len(bare)] == bare else []
 
 
 def _given(
     renderer: ResolvedRenderer,
     segment: Segment,
-    tools: list[dict[str, Any]] | None,
+    opener: list[int],
     start: int,
     end: int,
     first: int,
     last: int,
 ) -> Iterator[Block]:
-    """Ids that weren't sampled: the first prompt by messages where the backend tells, else what a bridge added as one block."""
-    if start == end:
-        return
+    """Ids that weren't sampled: the first prompt by messages where the backend tells, else what a bridge added as one block,
+    and the generation prompt."""
     ids = segment.token_ids[start:end]
+    if opener and ids[-len(opener) :] == opener:
+        yield from _given(renderer, segment, [], start, end - len(opener), first, last)
+        yield Block("generation prompt", "frame", [Token(token, text_of(renderer, token)) for token in opener])
+        return
+    if not ids:
+        return
     if not start:
         try:
-            out = renderer.render(segment.messages[:last], tools=tools, add_generation_prompt=True)
+            out = renderer.render(segment.messages[:last], tools=segment.tools, add_generation_prompt=True)
         except RendererError:
             out = RenderedTokens([])
-        if out.token_ids == ids and out.message_indices is not None:
-            yield from _attributed(renderer, segment.messages, RenderedTokens(ids, out.message_indices, [False] * len(ids)))
+        if out.token_ids[:end] == ids and out.message_indices is not None:
+            indices = out.message_indices[:end]
+            yield from _attributed(renderer, segment.messages, RenderedTokens(ids, indices, [False] * len(ids)))
             return
     roles = [str(message["role"]) for message in segment.messages[first:last]]
     title = f"messages {first} to {last - 1}: {', '.join(roles)}" if len(roles) > 1 else f"message {first}: {''.join(roles)}"
@@ -174,7 +207,7 @@ LEGEND = (
         for at, name in enumerate(("p &gt; 0.9", "0.5", "0.1", "0.01", "less"))
     )
     + '<li><span class="t s n">sampled, log-probability not known</span></li>'
-    '<li><span class="t s n r">stop put back</span></li></ul>'
+    '<li><span class="t s n r">stop put back</span></li><li><span class="t g f">forced</span></li></ul>'
 )
 
 
@@ -198,6 +231,11 @@ def _token(token: Token, at: int) -> str:
     else:
         kinds.append("g")
         facts.append("not sampled" if token.sampled is False else "not known whether sampled")
+    if token.version is not None:
+        facts.append(f"by weights version {token.version}")
+    if token.forced:
+        kinds.append("f")
+        facts.append("forced by the engine")
     if token.restored:
         kinds.append("r")
         facts.append("a stop that the engine left out, put back")

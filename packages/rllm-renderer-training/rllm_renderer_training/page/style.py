@@ -21,6 +21,7 @@ p { margin: .25rem 0; overflow-wrap: anywhere; }
 .g { background: var(--given); }
 .s { font-weight: 600; } .p0 { background: var(--p0); } .p1 { background: var(--p1); } .p2 { background: var(--p2); }
 .p3 { background: var(--p3); } .p4 { background: var(--p4); } .n { background: var(--n); }
+.f { text-decoration: underline dotted; text-underline-offset: .25em; }
 .r { text-decoration: underline dashed; text-underline-offset: .25em; }
 .w { color: var(--ink); font-style: normal; }
 .t:hover, .t:focus { outline: 3px solid var(--focus); outline-offset: 1px; position: relative; }

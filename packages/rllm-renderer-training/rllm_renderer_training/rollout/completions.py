@@ -1,13 +1,11 @@
-"""What an engine returns, checked: log-probabilities, why it stopped, and the stop itself where it was stripped."""
+"""What an engine returns for one request, checked: ids, log-probabilities, weight versions, and why it stopped."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.types import Termination
 
 from ..errors import RolloutError
 
@@ -15,32 +13,81 @@ if TYPE_CHECKING:
     from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 STOPPED = frozenset({"stop", "tool_calls", "function_call"})
-"""Finish reasons of engines and of OpenAI's protocol for a turn that the model ended itself."""
+"""Finish reasons of engines and of OpenAI's protocol for a turn that the model ended itself, or a stop string did."""
 CUT_OFF = frozenset({"length", "abort"})
 """Finish reasons for a turn that the engine ended."""
 
 
-def as_logprobs(logprobs: Any, count: int) -> list[float | None]:
-    """Log-probabilities as ``float``, from a list or an array of NumPy or torch; ``None`` where one isn't known.
+@dataclass(frozen=True)
+class Completion:
+    """Ids of one request with what is known of each; the three tuples are as long as ``ids``.
+
+    Attributes:
+        ids: As the engine returned them, with the stop that it left out where it names one.
+        logprobs: ``None`` where one isn't known, and where an id was forced; ``None`` where none was given.
+        versions: Which weights sampled an id; ``None`` where none was given.
+        forced: Whether the engine forced an id, so that it wasn't sampled; ``None`` where none was.
+        restored_stop: The last id is the stop that the engine left out.
+    """
+
+    ids: list[int]
+    logprobs: tuple[float | None, ...] | None = None
+    versions: tuple[int | None, ...] | None = None
+    forced: tuple[bool, ...] | None = None
+    restored_stop: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        renderer: ResolvedRenderer,
+        completion_ids: Any,
+        logprobs: Any,
+        finish_reason: str | Mapping[str, Any] | None,
+        stop_reason: int | str | None,
+        version: int | str | None,
+        forced: Any,
+    ) -> Completion:
+        """The arguments of ``Rollout.record``, checked; errors as there."""
+        ids = list(renderer.as_ids(completion_ids, "completion_ids"))
+        stop = stripped_stop(renderer, ids, finish_reason, stop_reason)
+        mask = as_values(forced, len(ids), "forced", as_forced)
+        values = as_values(logprobs, len(ids), "logprobs", as_logprob)
+        if stop is not None:
+            ids.append(stop)
+            values = None if values is None else (*values, None)
+            mask = None if mask is None else (*mask, False)
+        if values is not None and mask is not None:
+            values = tuple(None if skip else value for value, skip in zip(values, mask, strict=True))
+        weights = as_version(version, 0)
+        return cls(ids, values, None if weights is None else (weights,) * len(ids), mask, restored_stop=stop is not None)
+
+
+def as_values(values: Any, count: int, what: str, read: Callable[[Any, int], Any]) -> tuple[Any, ...] | None:
+    """One value for each id, from a list or an array of NumPy or torch, each as ``read`` returns it; ``None`` for ``None``.
 
     Raises:
-        RolloutError: One isn't a finite number, or there are more or fewer than ``count``.
+        RolloutError: There are more or fewer than ``count``, or one can't be used.
     """
-    if isinstance(logprobs, (str, bytes)):
-        raise RolloutError("logprobs are text", fix="pass one number for each id, or None")
-    to_list = getattr(logprobs, "tolist", None)
-    values = list(to_list() if callable(to_list) else logprobs)
-    if len(values) != count:
-        raise RolloutError(f"{len(values)} logprobs for {count} sampled ids", fix="pass one for each id, or None")
-    if not all(type(value) is float and math.isfinite(value) for value in values):
-        return [_as_logprob(value, index) for index, value in enumerate(values)]
-    out: list[float | None] = values
-    return out
+    if values is None:
+        return None
+    if isinstance(values, (str, bytes)):
+        raise RolloutError(f"{what} is text", fix="pass one value for each id, or None")
+    to_list = getattr(values, "tolist", None)
+    listed = list(to_list() if callable(to_list) else values)
+    if len(listed) != count:
+        raise RolloutError(f"{len(listed)} {what} for {count} sampled ids", fix="pass one for each id, or None")
+    return tuple(read(value, index) for index, value in enumerate(listed))
 
 
-def _as_logprob(value: Any, index: int) -> float | None:
+def _plain(value: Any) -> Any:
     item = getattr(value, "tolist", None)  # a scalar of NumPy or torch
-    plain = item() if callable(item) else value
+    return item() if callable(item) else value
+
+
+def as_logprob(value: Any, index: int) -> float | None:
+    if type(value) is float and math.isfinite(value):
+        return value
+    plain = _plain(value)
     if plain is None:
         return None
     if isinstance(plain, bool) or not isinstance(plain, (int, float)) or not math.isfinite(plain):
@@ -48,78 +95,53 @@ def _as_logprob(value: Any, index: int) -> float | None:
     return float(plain)
 
 
+def as_version(value: Any, index: int) -> int | None:
+    plain = _plain(value)
+    if plain is None or (isinstance(plain, int) and not isinstance(plain, bool)):
+        return plain
+    if isinstance(plain, str) and plain.isdecimal():  # SGLang's weight_version is text
+        return int(plain)
+    raise RolloutError(f"version {plain!r} isn't a whole number", fix="pass the training step of the weights, or None")
+
+
+def as_forced(value: Any, index: int) -> bool:
+    plain = _plain(value)
+    if plain not in (0, 1):
+        raise RolloutError(f"forced {index} is {plain!r}, not a boolean", fix="pass True for each id that wasn't sampled")
+    return bool(plain)
+
+
 def stripped_stop(
     renderer: ResolvedRenderer,
-    messages: Sequence[Any],
-    tools: Sequence[Any] | None,
-    prompt: list[int],
     ids: list[int],
-    finish_reason: str | None,
-    stop_id: int | None,
+    finish_reason: str | Mapping[str, Any] | None,
+    stop_reason: int | str | None,
 ) -> int | None:
-    """The stop that the engine stopped at and didn't return, or ``None`` where there is none to put back.
-
-    Args:
-        renderer: Tells the stops.
-        messages: The conversation that ``prompt`` renders.
-        tools: As declared.
-        prompt: What the completion was sampled from.
-        ids: The completion as the engine returned it.
-        finish_reason: What the engine says; ``None`` where it isn't known: then nothing is put back.
-        stop_id: The stop, where the engine tells.
+    """The stop id that the engine names and didn't return; ``None`` where there is none to put back. See ``Rollout.record``.
 
     Raises:
-        RolloutError: The ids contradict the finish reason, or more than one stop would fit.
+        RolloutError: The ids, the finish reason and the stop reason contradict each other.
     """
-    if finish_reason is None and stop_id is None:
-        return None
+    if isinstance(finish_reason, Mapping):  # SGLang's
+        matched = finish_reason.get("matched")
+        finish_reason, stop_reason = finish_reason.get("type"), matched if stop_reason is None else stop_reason
     if finish_reason is not None and finish_reason not in STOPPED | CUT_OFF:
         known = ", ".join(sorted(STOPPED | CUT_OFF))
         raise RolloutError(f"finish_reason {finish_reason!r} isn't known", fix=f"pass one of {known}, or leave it out")
     stops = renderer.get_stop_token_ids()
-    if stop_id is not None and stop_id not in stops:
-        raise RolloutError(f"stop_id {stop_id!r} isn't a stop of this model", fix=f"its stops are {stops}")
-    found = next((token for token in ids if token in stops), None)
-    if finish_reason in CUT_OFF:
-        if found is not None or stop_id is not None:
-            raise RolloutError(
-                f"finish_reason is {finish_reason!r}, but the stop {stop_id if found is None else found} was sampled",
-                fix="pass finish_reason='stop', or the ids of that turn alone",
-            )
-        return None
-    if found is not None:
-        if stop_id is not None and found != stop_id:
-            raise RolloutError(f"stop_id is {stop_id}, but the completion has the stop {found}", fix="leave stop_id out")
-        return None
-    if stop_id is not None or not stops:  # a format without a stop id ends with a text, which is part of the completion
-        return stop_id
-    fitting = stops if len(stops) == 1 else _fitting(renderer, messages, tools, prompt, ids, stops)
-    if len(fitting) != 1:
+    sampled = next((token for token in ids if token in stops), None)
+    named = None
+    if stop_reason is not None and not isinstance(stop_reason, str):
+        (named,) = renderer.as_ids([stop_reason], "stop_reason")
+    if finish_reason in CUT_OFF and (sampled is not None or named is not None):
         raise RolloutError(
-            f"the engine stopped, its completion has no stop, and {len(fitting)} of the stops {stops} would fit",
-            fix="pass stop_id=, or have the engine return the stop (vLLM: include_stop_str_in_output, or its stop_reason)",
+            f"finish_reason is {finish_reason!r}, but the stop {named if sampled is None else sampled} was sampled",
+            fix="pass finish_reason='stop', or the ids of that turn alone",
         )
-    return fitting[0]
-
-
-def _fitting(
-    renderer: ResolvedRenderer,
-    messages: Sequence[Any],
-    tools: Sequence[Any] | None,
-    prompt: list[int],
-    ids: list[int],
-    stops: Sequence[int],
-) -> list[int]:
-    """Stops with which the completion is whole; of several, the one with which the renderer itself closes such a turn."""
-    parsed = {stop: renderer.parse_response([*ids, stop], tools=tools, prompt_ids=prompt) for stop in stops}
-    whole = [stop for stop in stops if parsed[stop].termination is Termination.STOP]
-    if len(whole) < 2:
-        return whole
-    try:
-        shown = renderer.render_ids([*messages, parsed[whole[0]].to_message()], tools=tools)
-    except RendererError:
-        return whole
-    last = next((token for token in reversed(shown) if token in whole), None)
-    behind = [] if last is None else shown[len(shown) - shown[::-1].index(last) :]
-    # Close to the end: the close of an earlier turn is followed by this whole turn.
-    return whole if last is None or len(behind) > 2 else [last]
+    if named is None or named == sampled or named == next(reversed(ids), None):
+        return None
+    if sampled is not None:
+        raise RolloutError(
+            f"stop_reason is {named}, but the completion has the stop {sampled}", fix="pass the ids of that turn alone"
+        )
+    return named

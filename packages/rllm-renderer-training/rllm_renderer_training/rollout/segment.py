@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from .completions import Completion
+from .replies import Reply
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One sampled completion within a segment.
+    """One sampled completion within a segment. Its tuples have one entry for each of its ids.
 
     Attributes:
-        start: Where it starts in the segment's ids.
+        start: Where it starts in the segment's ids; behind a begun answer that was given (``continue_final_message``).
         end: Where it ends, exclusive.
-        logprobs: One for each of its ids, ``None`` where it isn't known; ``None`` where none was recorded.
-        restored_stop: The last id is the stop at which the engine stopped and which it didn't return: see ``Rollout.record``.
+        logprobs: ``None`` where one isn't known; ``None`` where none was recorded.
+        restored_stop: The last id is the stop that the engine named and didn't return: see ``Rollout.record``.
         message: Index of its message in the segment's ``messages``.
+        versions: Version of the weights that sampled an id; ``None`` where none was recorded.
+        forced: ``True`` for an id that the engine forced, such as a thinking budget's close; ``None`` where none was.
     """
 
     start: int
@@ -24,6 +28,24 @@ class Turn:
     logprobs: tuple[float | None, ...] | None = None
     restored_stop: bool = False
     message: int = -1
+    versions: tuple[int | None, ...] | None = None
+    forced: tuple[bool, ...] | None = None
+
+    def joined(self, more: Turn) -> Turn:
+        """This turn and what was sampled directly behind it, as one."""
+        return replace(
+            more,
+            start=self.start,
+            logprobs=self._with("logprobs", more, None),
+            versions=self._with("versions", more, None),
+            forced=self._with("forced", more, False),
+        )
+
+    def _with(self, name: str, more: Turn, unknown: Any) -> Any:
+        mine, theirs = getattr(self, name), getattr(more, name)
+        if mine is None and theirs is None:
+            return None
+        return (*(mine or (unknown,) * (self.end - self.start)), *(theirs or (unknown,) * (more.end - more.start)))
 
 
 @dataclass
@@ -35,58 +57,90 @@ class Segment:
         turns: The completions that were sampled in this segment, in order. Earlier completions that are part of its first
             prompt, rendered again, are none of them: they are trained in the segment where they were sampled.
         messages: The conversation that the ids are of, in normal form, with the assistant messages as parsed.
+        tools: Declared in it, in normal form.
+        prompt_size: How many of its ids the current request samples from, or sampled from.
+        turn_start: Where the current assistant turn begins: at ``prompt_size``, or before it where that goes on with a turn.
+        recorded: Whether something was sampled from the current prompt.
+        replies: The sampled turns as they were shown, by the index of their message.
     """
 
     token_ids: list[int]
     turns: list[Turn] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
+    tools: list[dict[str, Any]] | None = None
+    prompt_size: int = 0
+    turn_start: int = 0
+    recorded: bool = False
+    replies: dict[int, Reply] = field(default_factory=dict)
 
     @property
     def sampled_mask(self) -> list[bool]:
         """As long as ``token_ids``; ``True`` for each id that was sampled in this segment, and for no other. A new list."""
-        mask = [False] * len(self.token_ids)
-        for turn in self.turns:
-            mask[turn.start : turn.end] = [True] * (turn.end - turn.start)
-        return mask
+        return self._per_id(False, lambda turn: [not skip for skip in turn.forced or (False,) * (turn.end - turn.start)])
 
     @property
     def logprobs(self) -> list[float | None]:
         """As long as ``token_ids``; the sampled ids' log-probabilities as recorded, ``None`` elsewhere. A new list."""
-        values: list[float | None] = [None] * len(self.token_ids)
+        return self._per_id(None, lambda turn: turn.logprobs)
+
+    @property
+    def versions(self) -> list[int | None]:
+        """As long as ``token_ids``; the version of the weights that sampled an id, ``None`` elsewhere. A new list."""
+        return self._per_id(None, lambda turn: turn.versions)
+
+    def _per_id(self, elsewhere: Any, values_of: Any) -> list[Any]:
+        values = [elsewhere] * len(self.token_ids)
         for turn in self.turns:
-            if turn.logprobs is not None:
-                values[turn.start : turn.end] = turn.logprobs
+            own = values_of(turn)
+            if own is not None:
+                values[turn.start : turn.end] = own
         return values
 
     @property
     def sampled_count(self) -> int:
         """How many of its ids were sampled in it."""
-        return sum(turn.end - turn.start for turn in self.turns)
+        return sum(turn.end - turn.start - sum(turn.forced or ()) for turn in self.turns)
 
     @property
     def restored_stops(self) -> list[int]:
         """Positions of stops that the engine didn't return and that were put back; their log-probability is ``None``."""
         return [turn.end - 1 for turn in self.turns if turn.restored_stop]
 
-    def add_sampled(
-        self,
-        ids: Sequence[int],
-        logprobs: Sequence[float | None] | None,
-        message: dict[str, Any],
-        *,
-        restored_stop: bool = False,
-    ) -> None:
-        """Append a completion and its message."""
-        start = len(self.token_ids)
-        self.token_ids.extend(ids)
-        kept = None if logprobs is None else tuple(logprobs)
-        self.turns.append(Turn(start, len(self.token_ids), kept, restored_stop, len(self.messages)))
-        self.messages.append(message)
+    @property
+    def begun(self) -> bool:
+        """Whether the next ``record`` goes on with an assistant message that is already there."""
+        return not self.recorded and self.messages[-1]["role"] == "assistant"
 
-    def copy(self) -> Segment:
-        """A segment of its own: one copy of the ids; turns can't change and are shared."""
-        messages = [dict(message) for message in self.messages]
-        return replace(self, token_ids=list(self.token_ids), turns=list(self.turns), messages=messages)
+    def add_sampled(self, sampled: Completion, message: dict[str, Any]) -> None:
+        """Append a completion; ``message`` is that of its whole turn."""
+        start = len(self.token_ids)
+        self.token_ids.extend(sampled.ids)
+        if self.begun:
+            self.messages.pop()
+        at = len(self.messages)
+        self.messages.append(message)
+        turn = Turn(start, len(self.token_ids), sampled.logprobs, sampled.restored_stop, at, sampled.versions, sampled.forced)
+        if self.turns and self.turns[-1].message == at:
+            turn = self.turns.pop().joined(turn)
+        self.turns.append(turn)
+        self.recorded = True
+
+    def add_prompt(self, ids: list[int], messages: list[dict[str, Any]]) -> None:
+        """Append what the next turn is sampled behind."""
+        self.token_ids.extend(ids)
+        self.messages.extend(messages)
+        self.turn_start = self.prompt_size = len(self.token_ids)
+        self.recorded = False
+
+    def copy(self, *, sampled: bool = True) -> Segment:
+        """A segment of its own: one copy of the ids; turns can't change and are shared, or left out."""
+        return replace(
+            self,
+            token_ids=list(self.token_ids),
+            turns=list(self.turns) if sampled else [],
+            messages=[dict(message) for message in self.messages],
+            replies=dict(self.replies),
+        )
 
 
 @dataclass(frozen=True)

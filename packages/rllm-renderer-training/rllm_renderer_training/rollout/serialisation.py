@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.normal_form.messages import normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 from rllm_renderer_core.renderer.resolution import Resolution
 
 from ..errors import RolloutError
-from .completions import as_logprobs
+from .completions import as_forced, as_logprob, as_values, as_version
 from .replies import Reply, ShownCall
 from .segment import Decline, Segment, Turn
 
@@ -27,28 +28,27 @@ def as_dict(rollout: RolloutState) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "resolution": rollout.renderer.resolution.to_dict(),
-        "tools": rollout.tools,
-        "segments": [
-            {
-                "token_ids": list(segment.token_ids),
-                "turns": [_turn(turn) for turn in segment.turns],
-                "messages": [dict(message) for message in segment.messages],
-            }
-            for segment in rollout.segments
-        ],
+        "segments": [_segment_as_dict(segment) for segment in rollout.segments],
         "declines": [asdict(decline) for decline in rollout.declines],
         "turns": rollout.turns,
-        "replies": [
-            {"message": index, "content": reply.content, "calls": [call._asdict() for call in reply.calls]}
-            for index, reply in rollout.replies.items()
-        ],
-        "prompt_size": rollout.prompt_size,
-        "recorded": rollout.recorded,
+        "current": rollout.current,
     }
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
-    return {**asdict(turn), "logprobs": None if turn.logprobs is None else list(turn.logprobs)}
+def _segment_as_dict(segment: Segment) -> dict[str, Any]:
+    return {
+        **vars(segment),
+        "token_ids": list(segment.token_ids),
+        "turns": [
+            {key: list(value) if isinstance(value, tuple) else value for key, value in vars(turn).items()}
+            for turn in segment.turns
+        ],
+        "messages": [dict(message) for message in segment.messages],
+        "replies": [
+            {"message": index, "content": reply.content, "calls": [call._asdict() for call in reply.calls]}
+            for index, reply in segment.replies.items()
+        ],
+    }
 
 
 def read_into(rollout: RolloutState, data: Mapping[str, Any]) -> None:
@@ -75,32 +75,39 @@ def refuse_other(made_by: Resolution, renderer: ResolvedRenderer) -> None:
         )
 
 
-def _read(out: RolloutState, data: Mapping[str, Any]) -> None:
-    out.tools = normalize_tools(data["tools"])
-    out.segments = [_segment(each, out.renderer) for each in data["segments"]]
-    out.declines = [Decline(**each) for each in data["declines"]]
-    out.turns = int(data["turns"])
-    out.replies = {
-        each["message"]: Reply(each["content"], tuple(ShownCall(**call) for call in each["calls"])) for each in data["replies"]
-    }
-    size, recorded = data["prompt_size"], data["recorded"]
-    last = len(out.segments[-1].token_ids) if out.segments else 0
-    if not isinstance(recorded, bool) or not isinstance(size, int) or not 0 <= size <= last or (not recorded and size != last):
-        raise ValueError(f"prompt_size {size!r} doesn't fit the last segment of {last} ids")
-    out.prompt_size, out.recorded = size, recorded
+def _read(rollout: RolloutState, data: Mapping[str, Any]) -> None:
+    rollout.segments = [_segment(segment, rollout.renderer) for segment in data["segments"]]
+    rollout.declines = [Decline(**decline) for decline in data["declines"]]
+    rollout.turns, rollout.current = int(data["turns"]), int(data["current"])
+    if not 0 <= rollout.current < max(1, len(rollout.segments)):
+        raise ValueError(f"segment {rollout.current} is the current one of {len(rollout.segments)}")
 
 
 def _segment(data: Mapping[str, Any], renderer: ResolvedRenderer) -> Segment:
-    segment = Segment(list(renderer.as_ids(data["token_ids"])), [], normalize_messages(data["messages"]))
+    ids, messages = list(renderer.as_ids(data["token_ids"])), normalize_messages(data["messages"])
+    start, size, recorded = data["turn_start"], data["prompt_size"], data["recorded"]
+    numbers = isinstance(start, int) and isinstance(size, int) and isinstance(recorded, bool)
+    if not numbers or not 0 <= start <= size <= len(ids) or (not recorded and size != len(ids)):
+        raise ValueError(f"turn_start {start!r} and prompt_size {size!r} don't fit a segment of {len(ids)} ids")
+    replies = {
+        reply["message"]: Reply(reply["content"], tuple(ShownCall(**call) for call in reply["calls"]))
+        for reply in data["replies"]
+    }
+    segment = Segment(ids, [], messages, normalize_tools(data["tools"]), size, start, recorded, replies)
     end = 0
-    for each in data["turns"]:
-        start, stop = each["start"], each["end"]
-        if not end <= start <= stop <= len(segment.token_ids):
-            raise ValueError(f"a turn from {start} to {stop} doesn't fit {len(segment.token_ids)} ids behind {end}")
-        logprobs = each["logprobs"]
-        kept = None if logprobs is None else tuple(as_logprobs(logprobs, stop - start))
-        if not 0 <= each["message"] < len(segment.messages):
-            raise ValueError(f"a turn has message {each['message']} of {len(segment.messages)}")
-        segment.turns.append(Turn(start, stop, kept, bool(each["restored_stop"]), each["message"]))
-        end = stop
+    for values in data["turns"]:
+        turn = Turn(**values)
+        if not end <= turn.start <= turn.end <= len(ids):
+            raise ValueError(f"a turn from {turn.start} to {turn.end} doesn't fit {len(ids)} ids behind {end}")
+        if not 0 <= turn.message < len(messages):
+            raise ValueError(f"a turn has message {turn.message} of {len(messages)}")
+        end, size = turn.end, turn.end - turn.start
+        segment.turns.append(
+            replace(
+                turn,
+                logprobs=as_values(turn.logprobs, size, "logprobs", as_logprob),
+                versions=as_values(turn.versions, size, "versions", as_version),
+                forced=as_values(turn.forced, size, "forced", as_forced),
+            )
+        )
     return segment

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RolloutError
-from .replies import Reply
 from .segment import Decline, Segment
 
 if TYPE_CHECKING:
@@ -21,20 +20,18 @@ class RolloutState:
     """Plain state without I/O; see ``Rollout``.
 
     Attributes:
-        prompt_size: How many ids of the last segment the current turn is, or was, sampled from.
-        recorded: Whether something was sampled from the current prompt.
-        replies: The sampled turns as they were shown, by the index of their message.
+        segments: What a trainer needs.
+        declines: Where and why each segment but the first was started.
+        turns: How many completions were recorded.
+        current: Number of the segment that is gone on with.
     """
 
     def __init__(self, renderer: ResolvedRenderer) -> None:
         self._renderer: ResolvedRenderer | None = renderer
-        self.tools: list[dict[str, Any]] | None = None
         self.segments: list[Segment] = []
         self.declines: list[Decline] = []
         self.turns = 0
-        self.replies: dict[int, Reply] = {}
-        self.prompt_size = 0
-        self.recorded = False
+        self.current = 0
 
     def __repr__(self) -> str:
         ids = sum(len(segment.token_ids) for segment in self.segments)
@@ -64,20 +61,29 @@ class RolloutState:
         return self
 
     @property
+    def segment(self) -> Segment:
+        """The current segment."""
+        return self.segments[self.current]
+
+    @property
+    def tools(self) -> list[dict[str, Any]] | None:
+        """The tools that are declared in the current segment, in normal form."""
+        return self.segment.tools if self.segments else None
+
+    @property
     def messages(self) -> list[dict[str, Any]]:
         """The conversation of the current segment, in normal form, with the assistant messages as parsed."""
-        return self.segments[-1].messages if self.segments else []
+        return self.segment.messages if self.segments else []
+
+    @property
+    def recorded(self) -> bool:
+        """Whether something was sampled from the current prompt."""
+        return bool(self.segments) and self.segment.recorded
 
     @property
     def prompt_ids(self) -> list[int]:
         """The prompt that the current turn is, or was, sampled from. A copy."""
-        return self.segments[-1].token_ids[: self.prompt_size] if self.segments else []
-
-    def remaining(self, max_len: int) -> int:
-        """How many ids fit behind the current ones into a sequence of ``max_len``; 0 where none does."""
-        if not self.segments:
-            raise RolloutError("remaining needs a prompt", fix="call begin first")
-        return max(0, max_len - len(self.segments[-1].token_ids))
+        return self.segment.token_ids[: self.segment.prompt_size] if self.segments else []
 
     def fork(self, *, sampled: bool = True) -> Self:
         """An independent rollout from here on, with the same renderer: for groups and trees of rollouts.
@@ -88,15 +94,10 @@ class RolloutState:
             sampled: Whether the turns so far count as sampled in the fork too, so that they are trained with its reward as
                 well. ``False`` leaves them to this rollout alone.
         """
-        out = type(self)(self.renderer)
-        out.tools, out.turns = self.tools, self.turns
-        out.segments = [segment.copy() for segment in self.segments]
-        if not sampled:
-            for segment in out.segments:
-                segment.turns.clear()
-        out.declines, out.replies = list(self.declines), dict(self.replies)
-        out.prompt_size, out.recorded = self.prompt_size, self.recorded
-        return out
+        fork = type(self)(self.renderer)
+        fork.segments = [segment.copy(sampled=sampled) for segment in self.segments]
+        fork.declines, fork.turns, fork.current = list(self.declines), self.turns, self.current
+        return fork
 
     def __copy__(self) -> Self:
         return self.fork()
@@ -130,9 +131,9 @@ class RolloutState:
         """
         from .serialisation import read_into
 
-        out = cls(renderer)
-        read_into(out, data)
-        return out
+        rollout = cls(renderer)
+        read_into(rollout, data)
+        return rollout
 
     def __getstate__(self) -> dict[str, Any]:
         if self._renderer is None:

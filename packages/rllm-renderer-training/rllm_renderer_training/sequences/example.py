@@ -83,10 +83,14 @@ class SkippedTurn:
 
 
 class SupervisedExamples(list[SupervisedExample]):
-    """The sequences of one conversation, with the turns that were left out in ``skipped``."""
+    """The sequences of one conversation.
 
-    skipped: list[SkippedTurn]
+    Attributes:
+        skipped: The turns that were left out.
+        unread: Of a data set's row: its keys that nobody reads and that may say how to train.
+    """
 
     def __init__(self, examples: Iterable[SupervisedExample] = (), skipped: Iterable[SkippedTurn] = ()) -> None:
         super().__init__(examples)
         self.skipped = list(skipped)
+        self.unread: list[str] = []

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.plugin import in_probe
+from rllm_renderer_core.plugin import rendering_probes
 from rllm_renderer_core.probing.calls import TOOL
 
 from ..errors import UnreachableTurnError
-from .kinds import Kind, StandIns, TextTests, kinds_of
+from .message_shapes import Kind, StandIns, TextTests, kinds_of
 from .targets import Messages, Target, Targets
 
 LEARN_AT = 2
@@ -144,13 +144,11 @@ class Runs:
         messages = words.of(first)
         for number in (older, last, spoken):
             messages += words.of(self._samples[number][0]) if number >= 0 else []
-        token = in_probe.set(True)
-        try:
-            return self._between(messages, declared)
-        except RendererError:  # a turn that can't be said, or messages that the renderer refuses
-            return None
-        finally:
-            in_probe.reset(token)
+        with rendering_probes():
+            try:
+                return self._between(messages, declared)
+            except RendererError:  # a turn that can't be said, or messages that the renderer refuses
+                return None
 
     def _between(self, messages: Messages, declared: bool) -> Border | None:
         tools, control = [TOOL] if declared else None, self.targets.control

@@ -14,7 +14,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined, OptionError
 from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.normal_form.messages import has_media, normalize_messages, normalize_tools
+from rllm_renderer_core.normal_form.messages import has_media, normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
 
 from ..errors import UnreachableTurnError
 from .example import SkippedTurn, SupervisedExample, SupervisedExamples

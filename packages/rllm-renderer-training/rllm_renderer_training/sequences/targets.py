@@ -18,7 +18,7 @@ from rllm_renderer_core.normal_form.tokenizer import control_ids
 from rllm_renderer_core.types import RenderedTokens
 
 from ..errors import UnreachableTurnError
-from .left_out import doubtful, shows
+from .omitted_parts import doubtful, shows
 from .stops import Stops
 
 Messages = Sequence[dict[str, Any]]

@@ -7,8 +7,12 @@ from typing import Any
 
 from rllm_renderer_core.errors import MessageError, OptionError
 
-WEIGHT_KEYS = ("weight", "trainable", "loss_mask")
-"""Keys of a message by which data sets say whether, or how much, it is trained (OpenAI's, tinker-cookbook's, and others')."""
+WEIGHT_KEYS = ("weight", "trainable", "loss_mask", "loss", "step_loss_mask", "train", "training")
+"""Keys of a message by which data sets say whether, or how much, it is trained: OpenAI's ``weight``, tinker-cookbook's
+``trainable``, SkyRL's ``loss_mask``, ms-swift's ``loss``, slime's ``step_loss_mask``, axolotl's ``train`` and ``training``."""
+
+UNCERTAIN_KEYS = ("mask", "train_detail", "training_detail")
+"""Keys that are refused: ``mask=1`` is "train it" to some trainers and "hide it" to others; axolotl's details name spans."""
 
 _LEAST, _MOST = 2.0**-126, 2.0**127 * (2 - 2.0**-23)
 """The positive floats that trainers' float32 holds: beyond them are infinity and 0."""
@@ -21,11 +25,13 @@ def split_weights(messages: Iterable[Any]) -> tuple[list[Any], list[float | None
 
     Raises:
         MessageError: With the index, for a weight that isn't 0, 1, a boolean or a finite float from 0 on; for two keys that
-            disagree; for a positive weight on a message that isn't the assistant's.
+            disagree; for a positive weight on a message that isn't the assistant's; for one of ``UNCERTAIN_KEYS``.
     """
     bare: list[Any] = []
     weights: list[float | None] = []
     for index, message in enumerate(messages):
+        if isinstance(message, Mapping):
+            refuse_uncertain(message, f"message {index}", index)
         if not isinstance(message, Mapping) or not any(key in message for key in WEIGHT_KEYS):
             bare.append(message)
             weights.append(None)
@@ -35,8 +41,19 @@ def split_weights(messages: Iterable[Any]) -> tuple[list[Any], list[float | None
     return bare, weights
 
 
+def refuse_uncertain(values: Mapping[str, Any], where: str, index: int | None = None) -> None:
+    """Raises where a message, or a row, has one of ``UNCERTAIN_KEYS``."""
+    for key in UNCERTAIN_KEYS:
+        if values.get(key) is not None:
+            raise MessageError(
+                f"{where}: {key}={_short(values[key])} may say what is trained, and trainers don't agree how",
+                fix="write it as loss_mask, 1 where the message is trained and 0 where it isn't",
+                index=index,
+            )
+
+
 def _weight(index: int, message: Mapping[str, Any]) -> float | None:
-    found: dict[str, float] = {}
+    given: dict[str, float] = {}
     for key in WEIGHT_KEYS:
         value = message.get(key)
         if value is None:
@@ -48,11 +65,11 @@ def _weight(index: int, message: Mapping[str, Any]) -> float | None:
                 f"not {_short(value)}",
                 index=index,
             )
-        found[key] = float(value)
-    if len(set(found.values())) > 1:
-        said = ", ".join(f"{key}={message[key]!r}" for key in found)
+        given[key] = float(value)
+    if len(set(given.values())) > 1:
+        said = ", ".join(f"{key}={message[key]!r}" for key in given)
         raise MessageError(f"message {index}: {said} disagree", fix="keep one of them", index=index)
-    weight = next(iter(found.values()), None)
+    weight = next(iter(given.values()), None)
     if weight and message.get("role") != "assistant":
         raise MessageError(
             f"message {index} ({message.get('role')}) has the weight {weight:g}; only what an assistant samples is trained",

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rllm_renderer_core.normal_form.tokenizer import added_tokens
-from rllm_renderer_core.probing.text import decoder_of
+from rllm_renderer_core.normal_form.tokenizer import added_tokens, decoder_of
 
+from ..parser.calls.notations import json_members
 from .parser import CALL, REASONING, TEXT, UNKNOWN, Block, BlockForm, BlockParser
 
 
@@ -74,26 +74,12 @@ def inkling(tag: Callable[[str], int]) -> BlockForm:
             raise ValueError
         if head.strip() not in ("", said["name"]):
             raise ValueError
-        return said["name"], _member(body, "args")
+        start, end = next((low, high) for key, low, high in json_members(body, body.index("{")) if key == "args")
+        return said["name"], body[start:end]
 
     ends = frozenset({tag("content_model_end_sampling")})
     closes = frozenset({tag("end_message")})
     return BlockForm(tag("message_model"), frozenset(kinds), closes, ends, frozenset(), kind, call, lambda head: False)
-
-
-def _member(text: str, key: str) -> str:
-    """The text of the value of a JSON object's last member, as it was written."""
-    decoder = json.JSONDecoder()
-    at = text.index("{") + 1
-    while True:
-        found = re.compile(r"[\s,]*").match(text, at)
-        name, at = decoder.raw_decode(text, found.end() if found else at)
-        at = text.index(":", at) + 1
-        at += len(text[at:]) - len(text[at:].lstrip())
-        _, end = decoder.raw_decode(text, at)
-        if name == key:
-            return text[at:end]
-        at = end
 
 
 _FORMS: Mapping[Callable[[Callable[[str], int]], BlockForm], tuple[str, ...]] = {

@@ -24,12 +24,12 @@ class Block:
     """One message of a completion.
 
     Attributes:
-        ids: What was sampled of it, without opener and close.
+        ids: What was sampled of it, without what opens and closes it.
         head: Ids before the mark, those of the prompt too.
         mark: ``None`` where there is none.
         body: Sampled ids behind the mark.
         close: The id that closed it, ``None`` where there is none.
-        opened: Whether an opener stood before it, there or in the prompt.
+        opened: Whether it was opened, there or in the prompt.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Block:
     opened: bool = True
 
     def add(self, token: int, marks: frozenset[int]) -> None:
-        """A sampled id that is neither opener nor close."""
+        """A sampled id that neither opens nor closes a message."""
         self.ids.append(token)
         if self.mark is not None:
             self.body.append(token)
@@ -55,26 +55,21 @@ class BlockForm:
     """What a format has: ids of control tokens, and what a message is.
 
     Attributes:
-        opener: Opens a message.
-        marks: Stand between head and body.
-        closes: Close a message, stops among them.
-        stops: Sampling ends there.
-        within: May stand in a head.
         kind: A block, and the text of its head, to ``REASONING``, ``TEXT``, ``CALL`` or ``UNKNOWN``.
         call: The texts of head and body of a call to its name and the text of its arguments; ``ValueError``: it has none.
         begins_call: Whether the text of a head that was cut off is a call's.
         words: What models write in heads, and no render shows; see ``ParseCheck``.
     """
 
-    opener: int
-    marks: frozenset[int]
-    closes: frozenset[int]
-    stops: frozenset[int]
-    within: frozenset[int]
+    message_open: int  # <|start|>
+    body_opens: frozenset[int]  # <|message|>, between head and body
+    closes: frozenset[int]  # <|end|>, <|return|>, <|call|>: stops among them
+    stops: frozenset[int]  # <|return|>, <|call|>
+    within: frozenset[int]  # <|channel|>, <|constrain|>, which may stand in a head
     kind: Callable[[Block, str], str]
     call: Callable[[str, str], tuple[str, str]]
     begins_call: Callable[[str], bool]
-    words: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()  # {"assistant", "commentary", "json", "code"}
 
 
 class BlockParser:
@@ -86,7 +81,7 @@ class BlockParser:
         control: Ids of all control tokens.
 
     Attributes:
-        frame_words: What the format's models write in heads, and no render shows; see ``ParseCheck``.
+        delimiter_words: What the format's models write in heads, and no render shows; see ``ParseCheck``.
     """
 
     parses_tool_calls = True
@@ -94,7 +89,7 @@ class BlockParser:
     def __init__(self, form: BlockForm, decode: Callable[[list[int]], str], control: Iterable[int]) -> None:
         self._form, self._decode = form, decode
         self._control = frozenset(control)
-        self.frame_words = form.words
+        self.delimiter_words = form.words
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
@@ -146,12 +141,12 @@ class BlockParser:
         """The message that the prompt has opened."""
         begun = Block()
         for token in reversed(prompt_ids or ()):
-            if token == self._form.opener:
+            if token == self._form.message_open:
                 break
             if token in self._form.closes:
                 return Block(opened=False)
             begun.head.insert(0, token)
-        at = next((at for at, token in enumerate(begun.head) if token in self._form.marks), None)
+        at = next((at for at, token in enumerate(begun.head) if token in self._form.body_opens), None)
         if at is not None:
             begun.head, begun.mark = begun.head[:at], begun.head[at]
         return begun
@@ -165,9 +160,9 @@ class BlockParser:
                     block.close = token
                     out.append(block)
                 block = Block(opened=False)
-            elif token == form.opener:
+            elif token == form.message_open:
                 out += [block] if block.ids else []
                 block = Block()
             else:
-                block.add(token, form.marks)
+                block.add(token, form.body_opens)
         return [*out, block] if block.ids or block.mark is not None else out

@@ -2,7 +2,7 @@
 
 Messages are altered one at a time: the ids that change are that message's. What follows them up to the next message is split
 by the render of the conversation that ends there: what both put behind the message closes it, the rest opens the next one. A
-turn was sampled from the render of all before it with the opener; where the prompt doesn't start with that, the turn isn't
+turn was sampled from the prompt that all before it renders to; where the prompt doesn't start with that, the turn isn't
 what would be sampled, and nothing is claimed. Only ids are compared.
 """
 
@@ -15,12 +15,13 @@ from typing import Any
 
 from rllm_renderer_core.errors import RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
+from rllm_renderer_core.probing.calls import ANSWER, QUESTION
 from rllm_renderer_core.types import RenderedTokens
 
-RenderFull = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None", bool], Sequence[int]]
-"""Messages and tools, both in normal form, and whether to end with the opener of the next assistant turn, to ids."""
+from ..seam.probe_turns import ALTERED
 
-ALTERED = "zq9"
+RenderFull = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None", bool], Sequence[int]]
+"""Messages and tools, both in normal form, and whether to add the generation prompt, to ids."""
 
 
 class Unproven(Exception):
@@ -29,7 +30,7 @@ class Unproven(Exception):
 
 @dataclass
 class Conversation:
-    """A conversation without an opener: its ids, and where each message's own begin and end to show."""
+    """A conversation without a generation prompt: its ids, and where each message's own begin and end to show."""
 
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] | None
@@ -70,8 +71,8 @@ class Attribution:
             mask = self._mask(conversation, indices)
         except (Unproven, RendererError):
             return RenderedTokens(ids)
-        opener = len(ids) - len(closed)
-        return RenderedTokens(ids, [*indices, *[-1] * opener], [*mask, *[False] * opener])
+        added = len(ids) - len(closed)
+        return RenderedTokens(ids, [*indices, *[-1] * added], [*mask, *[False] * added])
 
     def _split(self, conversation: Conversation) -> None:
         """Finds spans and starts.
@@ -144,7 +145,7 @@ class Attribution:
 
     def _header(self, conversation: Conversation, at: int) -> list[int]:
         """What opens a message like this one behind an assistant turn, up to its own ids."""
-        probe = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "ok"}, conversation.messages[at]]
+        probe = [QUESTION, {"role": "assistant", "content": ANSWER}, conversation.messages[at]]
         other = Conversation(probe, conversation.tools, self._ids(probe, conversation.tools))
         end, following = self._span(other, 1)[1], self._span(other, 2)[0]
         if following < end:
@@ -157,9 +158,11 @@ class Attribution:
         until = len(conversation.ids) if at + 1 == len(conversation.messages) else conversation.spans[at + 1][0]
         return next((at for at in range(conversation.spans[at][1], until) if conversation.ids[at] in self._stops), None)
 
-    def _ids(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, opener: bool = False) -> list[int]:
+    def _ids(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, generation_prompt: bool = False
+    ) -> list[int]:
         try:
-            return list(self._render(messages, tools, opener))
+            return list(self._render(messages, tools, generation_prompt))
         except Exception as error:
             raise Unproven from error
 
@@ -193,7 +196,7 @@ class Attribution:
     def _prompt(self, conversation: Conversation, at: int) -> int | None:
         """Length of the prompt that the turn would be sampled from, if the conversation starts with it."""
         try:
-            prompt = self._ids(conversation.messages[:at], conversation.tools, opener=True)
+            prompt = self._ids(conversation.messages[:at], conversation.tools, generation_prompt=True)
         except Unproven:
             return None
         return len(prompt) if conversation.ids[: len(prompt)] == prompt else None

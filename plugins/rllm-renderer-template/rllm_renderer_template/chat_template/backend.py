@@ -1,7 +1,7 @@
-"""The backend of last resort: the tokenizer's own chat template, with the seam over it.
+"""The backend of last resort: the tokenizer's own chat template, with ``SeamBridge`` over it.
 
-A template of unknown make says nothing about bridges, so the seam proves each of them call by call; ``template_bridge=False``
-declines them all.
+A template of unknown make says nothing about bridges, so ``SeamBridge`` proves each of them call by call;
+``template_bridge=False`` declines them all.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from rllm_renderer_core.errors import OptionError
-from rllm_renderer_core.normal_form.tokenizer import chat_template, chat_templates, lock_of, memory_of
+from rllm_renderer_core.normal_form.tokenizer import chat_template, chat_templates, lock_of
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
 
+from ..memory import options_of, remembered
+from ..reasons import reason_of
 from .names import TEMPLATE_BACKEND
 from .prelude import CLOCK
-from .renderer import NO_BRIDGE, ChatTemplateRenderer
+from .renderer import ChatTemplateRenderer
 
+NO_BRIDGE = "template_bridge=False declines every bridge over a chat template"
 THINKING_VARIABLES = ("enable_thinking", "thinking")
 
 
@@ -46,14 +49,11 @@ class ChatTemplateBackend(Backend):
             dated=dated,
             by_experiment=why is None,
             by_template=True,
+            data=why,
         )
 
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
-        variables = _template_variables(query)
-        if CLOCK in (chat_template(query.tokenizer) or ""):
-            # The day of the resolution in place of today.
-            variables[CLOCK] = datetime.date.fromisoformat(query.date).strftime
-        return ChatTemplateRenderer(query.tokenizer, variables, bridge=coverage.has_bridge)
+        return ChatTemplateRenderer(query.tokenizer, _template_variables(query), no_bridge=coverage.data)
 
     def parsing(self, query: Query, coverage: Coverage) -> str:
         try:
@@ -65,7 +65,7 @@ class ChatTemplateBackend(Backend):
                 first = "the checkpoint's own response template, proven by round trips; beside it "
             return f"{first}{renderer.parser}"
         except Exception as error:  # an option that the template can't honour, a template that doesn't compile
-            return f"no completion can be parsed: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            return f"no completion can be parsed: {reason_of(error)}"
 
     def renderer_names(self) -> Sequence[str]:
         return (TEMPLATE_BACKEND,)
@@ -77,22 +77,24 @@ def why_no_bridge(query: Query) -> str | None:
         return NO_BRIDGE
     if query.tokenizer is None:
         return None
-    key = repr((chat_templates(query.tokenizer), query.thinking, sorted(query.chat_template_kwargs.items())))
     with lock_of(query.tokenizer):
-        tried: dict[str, str | None] = memory_of(query.tokenizer, "bridges")  # coverage is asked more than once
-        if key not in tried:
+        tried = remembered(query.tokenizer, "bridges", options_of(query))  # coverage is asked more than once
+        if not tried:
             try:
-                renderer = ChatTemplateRenderer(query.tokenizer, _template_variables(query), bridge=True)
-                tried[key] = renderer.why_no_bridge()
+                tried["why not"] = ChatTemplateRenderer(query.tokenizer, _template_variables(query)).why_no_bridge()
             except Exception as error:  # creating the renderer raises it, with its fix
-                tried[key] = f"the template can't be tried: {type(error).__name__}"
-        return tried[key]
+                tried["why not"] = f"the template can't be tried: {type(error).__name__}"
+        why: str | None = tried["why not"]
+        return why
 
 
 def _template_variables(query: Query) -> dict[str, Any]:
     """The options as variables of this template, which must know each of them: Jinja ignores what it doesn't know."""
     kwargs = dict(query.chat_template_kwargs)
-    if query.thinking is None and not kwargs:
+    if CLOCK in (chat_template(query.tokenizer) or ""):
+        # The day of the resolution in place of today.
+        kwargs[CLOCK] = datetime.date.fromisoformat(query.date).strftime
+    if query.thinking is None and not query.chat_template_kwargs:
         return kwargs
     from jinja2 import Environment, meta
 
@@ -100,7 +102,7 @@ def _template_variables(query: Query) -> dict[str, Any]:
     known: set[str] = set()
     for source in chat_templates(query.tokenizer).values():
         known |= meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
-    for key in kwargs:
+    for key in query.chat_template_kwargs:
         if key not in known:
             raise OptionError(
                 f"chat_template_kwargs: the chat template has no variable {key!r}, backend {TEMPLATE_BACKEND} can't honour it",

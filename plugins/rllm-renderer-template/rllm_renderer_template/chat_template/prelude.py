@@ -16,6 +16,7 @@ from rllm_renderer_core.types import Message
 
 CLOCK = "strftime_now"
 """The function by which templates print today's date."""
+DATE = "%Y-%m-%d"
 
 NULLS = (
     "{%- set restored = namespace(messages=[]) -%}"

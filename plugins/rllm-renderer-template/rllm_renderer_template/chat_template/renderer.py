@@ -1,4 +1,4 @@
-"""A tokenizer's own chat template as a renderer, with the seam as its bridge."""
+"""A tokenizer's own chat template as a renderer, with ``SeamBridge`` as its bridge."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from rllm_renderer_core.errors import BridgeDeclined
 from rllm_renderer_core.normal_form.messages import refuse_media
 from rllm_renderer_core.normal_form.tokenizer import chat_template, control_ids, eos_ids
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.probing.calls import QUESTION, TOOL
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
@@ -24,23 +25,24 @@ from .shipped_parser import ShippedParser
 from .template import ChatTemplate
 from .template_parser import learned_parser
 
-NO_BRIDGE = "template_bridge=False declines every bridge over a chat template"
-
 
 class ChatTemplateRenderer(SeamedRenderer):
     """A tokenizer's ``apply_chat_template`` behind the protocol.
 
     Attribution is learned by renders, ``None`` where they don't prove it (see ``Attribution``). Completions are parsed by
     what the template shows, as far as round trips prove it (see ``LearnedParser``).
+
+    Args:
+        tokenizer: With a chat template.
+        variables: Keywords of the template.
+        no_bridge: Why every bridge is declined, ``None`` where each is tried.
     """
 
-    wants_result_names = False  # a template gets the messages that serving would pass to it
-
-    def __init__(self, tokenizer: Any, variables: dict[str, Any], *, bridge: bool) -> None:
+    def __init__(self, tokenizer: Any, variables: dict[str, Any], *, no_bridge: str | None = None) -> None:
         self._tokenizer = tokenizer
         self._variables = variables
         self._template = ChatTemplate(tokenizer, variables)
-        self._bridge = bridge
+        self._no_bridge = no_bridge
 
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
@@ -50,13 +52,13 @@ class ChatTemplateRenderer(SeamedRenderer):
 
     @cached_property
     def _attribution(self) -> Attribution:
-        return Attribution(lambda messages, tools, opener: self._template.ids(messages, tools, opener=opener), self._stop_ids)
+        return Attribution(self._template.ids, self._stop_ids)
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         refuse_media(messages, TEMPLATE_BACKEND)
-        return self._template.ids(messages, tools, opener=add_generation_prompt)
+        return self._template.ids(messages, tools, add_generation_prompt)
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
@@ -72,30 +74,24 @@ class ChatTemplateRenderer(SeamedRenderer):
         return block_parser(self._tokenizer) if written else None
 
     @property
-    def frame_words(self) -> frozenset[str]:
-        """See ``ParseCheck``."""
-        return self.messages.frame_words if self.messages is not None else frozenset()
+    def traits(self) -> RendererTraits:
+        """See ``RendererTraits``."""
+        return RendererTraits(
+            lazy_stops=True,
+            takes_views=True,
+            fills_result_names=False,  # a template gets the messages that serving would pass to it
+            attribution_costs_renders=True,
+            reasoning_ids=lambda: self.parser.reasoning_ids,  # as the template shows them, not as the vocabulary has them
+            second_parser=lambda: self.second_parser,
+            delimiter_words=self.messages.delimiter_words if self.messages is not None else frozenset(),
+            why_no_tool_calls=lambda: self.why_no_tool_calls,
+        )
 
     def get_stop_token_ids(self) -> list[int]:
         """The tokenizer's, with those that history shows behind a turn of text or of calls (Gemma's ``<|tool_response>``)."""
         return sorted(self.parser.stop_ids)
 
-    def bridge_to_next_turn(
-        self,
-        previous_prompt_ids: Sequence[int],
-        previous_completion_ids: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
-    ) -> RenderedTokens | None:
-        if not self._bridge:
-            raise BridgeDeclined(NO_BRIDGE, fix="leave template_bridge out: each bridge is proven by experiment")
-        return super().bridge_to_next_turn(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
-        )
-
-    @property
+    @cached_property
     def parser(self) -> LearnedParser:
         """What reads completions; learned on first use, once a tokenizer and template."""
         return learned_parser(self._tokenizer, self._variables, self._stop_ids)
@@ -107,10 +103,10 @@ class ChatTemplateRenderer(SeamedRenderer):
         if template is None or engine() is None:
             return None
         try:
-            opener = self.render_ids([QUESTION], add_generation_prompt=True)
+            prompt = self.render_ids([QUESTION], add_generation_prompt=True)
         except Exception:  # a template that wants more than a user's message
             return None
-        found = ShippedParser(template, self._tokenizer, self.parser, opener)
+        found = ShippedParser(template, self._tokenizer, self.parser, prompt)
         return found if found.why_not is None else None
 
     @property
@@ -119,25 +115,27 @@ class ChatTemplateRenderer(SeamedRenderer):
         return self.parser if self.messages is not None or self.shipped is not None else None
 
     @property
-    def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
-        """See ``Renderer``: as the template shows them, not as the vocabulary has them."""
-        return self.parser.reasoning_ids
-
-    @property
     def why_no_tool_calls(self) -> str | None:
         """Why no way of reading tool calls is proven, ``None`` where one is."""
         return self.parser.why_no_tool_calls if self.messages is None and self.shipped is None else None
 
     def why_no_bridge(self) -> str | None:
         """Why not even a plain message or result can be bridged over this template; ``None`` where one can."""
-        return self.seam.why_not([TOOL] if self._template.needs_tools else None)
+        return self._seam_over(self._stop_ids).why_not(self._least_tools)
 
     @cached_property
     def _stop_ids(self) -> list[int]:
-        return self._seam_over(eos_ids(self._tokenizer)).turn_ends([TOOL] if self._template.needs_tools else None)
+        return self._seam_over(eos_ids(self._tokenizer)).turn_ends(self._least_tools)
+
+    @property
+    def _least_tools(self) -> list[dict[str, Any]] | None:
+        return [TOOL] if self._template.needs_tools else None
 
     @cached_property
     def seam(self) -> SeamBridge:
+        """Declines each bridge where ``no_bridge`` was given."""
+        if self._no_bridge is not None:
+            raise BridgeDeclined(self._no_bridge)
         return self._seam_over(self._stop_ids)
 
     def _seam_over(self, stop_ids: Sequence[int]) -> SeamBridge:

@@ -8,7 +8,6 @@ turns, which it must read as the learned parser does, or refuse.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from ..parser.id_text import CONTROL, IdText
 from ..parser.learning import Learned
 from ..parser.literals import common_end, core, lead, trail
 from ..parser.probes import TOOLS, Probes, Render
-from ..parser.proof import Proof
+from ..parser.proof import AssistantTurn, Proof
 from ..parser.turn_format import TurnFormat
 
 NEEDS = "transformers 5.13 or later has the engine that reads response templates"
@@ -35,12 +34,9 @@ _REFERENCE = re.compile(r"\(\?P<id>.*?\+\?\)")
 class Completion:
     """A turn that the learned parser reads back: the texts before and of it, and what it says."""
 
-    label: str
     prompt: str
     text: str
-    reasoning: str
-    content: str
-    calls: Sequence[tuple[str, Any]]
+    said: AssistantTurn
 
 
 def proven(learned: Learned, render: Render, ids: IdText) -> dict[str, Any]:
@@ -64,7 +60,7 @@ def misread(template: Any, learned: Learned, render: Render, ids: IdText) -> lis
         Declined: No completion shows a call to prove it by, or the installed transformers has no engine.
     """
     completions = _completions(learned, render, ids, read_back=False)
-    if not any(each.calls for each in completions):
+    if not any(each.said.calls for each in completions):
         raise Declined("no completion shows a call")
     return [label for labels in differences(template, completions, TOOLS) for label in labels]
 
@@ -75,9 +71,9 @@ def _completions(learned: Learned, render: Render, ids: IdText, *, read_back: bo
     probes.form = learned.form
     proof = Proof(probes, lambda: min(form.stops))
     return [
-        Completion(label, ids.plain(probes.prompt), ids.plain(text), reasoning or "", content, calls)
-        for label, text, reasoning, content, calls in proof.completions(form, calls=not read_back)
-        if not read_back or proof.reads_back(form, text, reasoning, content, calls)
+        Completion(ids.plain(probes.prompt), ids.plain(text), said)
+        for text, said in proof.completions(form, calls=not read_back)
+        if not read_back or proof.reads_back(form, text, said)
     ]
 
 
@@ -91,7 +87,7 @@ def response_template(form: TurnFormat, plain: Callable[[str], str]) -> dict[str
     Raises:
         Declined: A template can't say it.
     """
-    if not core(form.opener):
+    if not core(form.generation_prompt):
         raise Declined("the prompt has no text of its own before an assistant's turn")
     stops = sorted(map(plain, form.stops))
     fields: dict[str, Any] = {}
@@ -110,7 +106,7 @@ def response_template(form: TurnFormat, plain: Callable[[str], str]) -> dict[str
     return {
         "version": 1,
         "defaults": {"role": "assistant", "content": ""},
-        "start_anchor": plain(form.opener),
+        "start_anchor": plain(form.generation_prompt),
         "fields": fields,
     }
 
@@ -151,9 +147,9 @@ def _calls(style: Any, opening: str, closing: str, stops: list[str], plain: Call
         shown = _function("name", "content", "id" if "(?P<id>" in style.head.pattern else "")
         pattern = rf"{written(opening)}\s*{head(style.head.pattern)}\s*(?=\{{)"
         return {"open_pattern": pattern, "close": close, "content": "json", "transform": shown}
-    if not isinstance(style, TaggedCalls) or len(style.kinds) > 1 or style.wrap or style.nests:
+    if not isinstance(style, TaggedCalls) or len(style.value_opens) > 1 or style.wrap or style.nests:
         raise Declined("values that aren't written one way: a response template has one")
-    kind, ending = style.kinds[0], style.closing.replace(KEY, "")
+    kind, ending = style.value_opens[0], style.closing.replace(KEY, "")
     before = rf"\s*{written(style.before)}" if core(style.before) else ""
     follows = "|".join(filter(None, (written(core(style.opening)), written(closing)))) if not before else ""
     tag = (
@@ -201,27 +197,23 @@ def differences(template: Any, completions: Iterable[Completion], tools: Sequenc
     if parse is None:
         raise Declined(NEEDS)
     other, refused = [], []
-    for each in completions:
+    for completion in completions:
         try:
-            found = parse(each.text, template, prefix=each.prompt, tools=list(tools))
+            message = parse(completion.text, template, prefix=completion.prompt, tools=list(tools))
         except Exception:  # the engine's way of saying that a call is broken
-            refused.append(each.label)
+            refused.append(completion.said.label)
             continue
-        if said(found) != (each.reasoning.strip(), each.content.strip(), _canonical(each.calls)):
-            other.append(each.label)
+        if said(message).comparable != completion.said.comparable:
+            other.append(completion.said.label)
     return other, refused
 
 
-def said(message: dict[str, Any]) -> tuple[str, str, str]:
-    """Reasoning, content and calls of a message that the engine made, in one form."""
+def said(message: dict[str, Any]) -> AssistantTurn:
+    """What a message says that the engine made."""
     calls = [(call["function"]["name"], call["function"].get("arguments")) for call in message.get("tool_calls") or ()]
-    return (reasoning_of(message) or "").strip(), str(message.get("content") or "").strip(), _canonical(calls)
+    return AssistantTurn("", reasoning_of(message), str(message.get("content") or ""), calls)
 
 
 def reasoning_of(message: dict[str, Any]) -> str | None:
     """The reasoning of a message that the engine made, under whichever key its template has it."""
     return next((str(message[key]) for key in ("reasoning_content", "reasoning", "thinking") if message.get(key)), None)
-
-
-def _canonical(calls: Sequence[tuple[str, Any]]) -> str:
-    return json.dumps([[name, json.loads(each) if isinstance(each, str) else each] for name, each in calls], sort_keys=True)

@@ -25,11 +25,11 @@ class ShippedParser:
         template: The tokenizer's ``response_template``.
         tokenizer: The tokenizer.
         learned: The learned parser of its chat template.
-        opener: The ids of a prompt; stands for the one that is left out.
+        prompt: The ids of one; stands for the prompt that is left out.
     """
 
-    def __init__(self, template: Any, tokenizer: Any, learned: LearnedParser, opener: Sequence[int]) -> None:
-        self._template, self._tokenizer, self._learned, self._opener = template, tokenizer, learned, opener
+    def __init__(self, template: Any, tokenizer: Any, learned: LearnedParser, prompt: Sequence[int]) -> None:
+        self._template, self._tokenizer, self._learned, self._prompt = template, tokenizer, learned, prompt
 
     @cached_property
     def why_not(self) -> str | None:
@@ -46,7 +46,7 @@ class ShippedParser:
         """Sampled ids, parsed; see ``Renderer``."""
         read = None
         if token_ids and token_ids[-1] in self._learned.stop_ids and self._learned.stop_ids.isdisjoint(token_ids[:-1]):
-            read = self._read(token_ids, tools, self._opener if prompt_ids is None else self._learned.last_turn(prompt_ids))
+            read = self._read(token_ids, tools, self._prompt if prompt_ids is None else self._learned.last_turn(prompt_ids))
         return read or self._learned.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
     def _read(self, ids: Sequence[int], tools: Sequence[Any] | None, prompt: Sequence[int]) -> ParsedResponse | None:

@@ -10,8 +10,8 @@ from rllm_renderer_core.errors import RenderError
 from rllm_renderer_core.normal_form.tokenizer import chat_templates
 from rllm_renderer_core.types import Message
 
-from .call_form import CallForm, takes_parts, with_parts
 from .prelude import CLOCK, NULLS, clock, drops_nulls, lacks_nulls, takes_functions
+from .turn_form import TurnForm
 
 
 class ChatTemplate:
@@ -27,25 +27,16 @@ class ChatTemplate:
 
     def __init__(self, tokenizer: Any, variables: dict[str, Any]) -> None:
         self._tokenizer, self._variables = tokenizer, variables
-        self._forms: dict[bool, CallForm] = {}
-        self._parts: dict[bool, bool] = {}
+        self._forms: dict[bool, TurnForm] = {}
 
-    def ids(self, messages: Sequence[Message], tools: Sequence[Any] | None, *, opener: bool) -> list[int]:
+    def ids(self, messages: Sequence[Message], tools: Sequence[Any] | None, generation_prompt: bool) -> list[int]:
         """Ids of a conversation.
 
         Raises:
             RenderError: The template can't show it: calls, text beside calls, or a conversation without tools.
             Exception: What the template raises.
         """
-        fitted = self._fitted(messages, tools)
-        return list(self._apply(fitted, tools, opener, tokenize=True))
-
-    def call_form(self, tools: Sequence[Any] | None) -> CallForm:
-        """How calls are handed over, where tools are declared or not."""
-        declared = bool(tools)
-        if declared not in self._forms:
-            self._forms[declared] = CallForm.learn(self._text, declared=declared)
-        return self._forms[declared]
+        return list(self._apply(self._fitted(messages, tools), tools, generation_prompt, tokenize=True))
 
     @cached_property
     def needs_tools(self) -> bool:
@@ -55,18 +46,15 @@ class ChatTemplate:
     def _fitted(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> Sequence[Message]:
         if not tools and self.needs_tools:
             raise RenderError("the tokenizer has a chat template for conversations with tools alone", fix="pass tools")
-        if any(message.get("tool_calls") for message in messages):
-            messages = self.call_form(tools).fit(messages)
-        return self._in_parts(messages, tools)
+        return self._form(bool(tools)).fit(messages)
 
-    def _in_parts(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> Sequence[Message]:
-        declared = bool(tools)
-        if declared not in self._parts:
-            self._parts[declared] = takes_parts(lambda probe: self._apply(probe, tools, False, tokenize=False))
-        return [with_parts(message) for message in messages] if self._parts[declared] else messages
-
-    def _text(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> str:
-        return str(self._apply(self._in_parts(messages, tools), tools, False, tokenize=False))
+    def _form(self, declared: bool) -> TurnForm:
+        """How messages are handed over, where tools are declared or not: learned with a made-up tool."""
+        if declared not in self._forms:
+            self._forms[declared] = TurnForm(
+                lambda probe, tools: str(self._apply(probe, tools, False, tokenize=False)), declared
+            )
+        return self._forms[declared]
 
     def _chosen(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> dict[str, str]:
         """The source, where transformers doesn't choose it by itself (templates as a list, as a configuration has them), or
@@ -92,12 +80,12 @@ class ChatTemplate:
         day: Callable[[str], str] | None = self._variables.get(CLOCK)
         return None if day is None or takes_functions(self._tokenizer.apply_chat_template) else day
 
-    def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool, *, tokenize: bool) -> Any:
+    def _apply(self, messages: Sequence[Message], tools: Sequence[Any] | None, prompt: bool, *, tokenize: bool) -> Any:
         variables = {key: value for key, value in self._variables.items() if key != CLOCK} if self._day else self._variables
         return self._tokenizer.apply_chat_template(
             [dict(message) for message in messages],
             tools=None if tools is None else list(tools),
-            add_generation_prompt=opener,
+            add_generation_prompt=prompt,
             tokenize=tokenize,
             **self._chosen(messages, tools),
             **({"return_dict": False} if tokenize else {}),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_core.normal_form.tokenizer import control_ids, memory_of, special_ids
 from rllm_renderer_core.types import Message
 
+from ..memory import remembered
 from ..parser.learned import LearnedParser
+from .prelude import CLOCK, DATE
 from .template import ChatTemplate
 
 _guard = threading.Lock()
@@ -25,12 +25,14 @@ def learned_parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence
         variables: Keywords of the template.
         stop_ids: The ids at which sampling stops.
     """
-    key = json.dumps([str(getattr(tokenizer, "chat_template", "")), variables, sorted(stop_ids)], sort_keys=True, default=repr)
+    # The day is passed as a bound method, whose ``repr`` is an address.
+    values = {name: value(DATE) if name == CLOCK else value for name, value in variables.items()}
     with _guard:
-        known: dict[str, LearnedParser] = memory_of(tokenizer, "parsers")
-        if key not in known:
-            known[key] = _parser(tokenizer, variables, stop_ids)
-        return known[key]
+        known = remembered(tokenizer, "parsers", sorted(values.items()), sorted(stop_ids))
+        if not known:
+            known["parser"] = _parser(tokenizer, variables, stop_ids)
+        parser: LearnedParser = known["parser"]
+        return parser
 
 
 def _parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence[int]) -> LearnedParser:
@@ -43,9 +45,6 @@ def _parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence[int]) 
     def render(
         messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
-        return template.ids(messages, tools, opener=add_generation_prompt)
+        return template.ids(messages, tools, add_generation_prompt)
 
-    def decode(ids: list[int]) -> str:
-        return str(kept.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
-
-    return LearnedParser(render, decode, stop_ids, control_ids(tokenizer), special_ids(tokenizer))
+    return LearnedParser.of(render, kept, stop_ids)

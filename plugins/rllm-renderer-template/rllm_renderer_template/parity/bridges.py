@@ -22,6 +22,7 @@ from rllm_renderer_core.normal_form.ids import common_prefix, last_of
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import RenderedTokens
 
+from ..reasons import reason_of
 from .comparison import Budget
 from .probes import OPENING, REASONING, TURN_SHAPES, TurnShape
 from .report import Difference
@@ -65,7 +66,7 @@ def compare_bridges(
 
     Args:
         renderer: What is checked.
-        reference: The seam over the chat template (``parity.template_renderer``), or another backend's renderer.
+        reference: ``SeamBridge`` over the chat template (``parity.template_renderer``), or another backend's renderer.
         budget: Stops the comparison when it is spent.
         shapes: What to try.
     """
@@ -88,7 +89,7 @@ def _shape(renderer: ResolvedRenderer, reference: ResolvedRenderer, shape: TurnS
     try:
         turns = list(_sampled(renderer, reference, shape))
     except RendererError as error:
-        return BridgeResult(shape.name, BridgeOutcome.REFUSED, None, str(error).splitlines()[0])
+        return BridgeResult(shape.name, BridgeOutcome.REFUSED, None, reason_of(error))
     results = [_bridged(renderer, reference, shape, prompt, sampled) for prompt, sampled in turns]
     order = (BridgeOutcome.DIFFERS, BridgeOutcome.AGREES, BridgeOutcome.UNPROVEN, BridgeOutcome.DECLINED)
     return min(results, key=lambda result: order.index(result.outcome))
@@ -121,7 +122,7 @@ def _sampled(
 
 def _with_reasoning_closed(reference: ResolvedRenderer, prompt: list[int], sampled: list[int]) -> list[int]:
     """C, which must close the reasoning that the prompt opens, also where the template drops it from a finished turn."""
-    markers = getattr(reference.upstream, "reasoning_ids", None)
+    markers = reference.traits.reasoning_ids()
     if markers:
         opening, closing = markers
         if last_of(markers, prompt) == opening and closing not in sampled:
@@ -133,7 +134,7 @@ def _tried(side: ResolvedRenderer, shape: TurnShape, prompt: list[int], sampled:
     try:
         return side.try_bridge(prompt, sampled, shape.new, tools=shape.tools, previous_message=shape.assistant)
     except Exception as error:  # under RLLM_RENDERER_STRICT=1, where what is otherwise declined raises
-        return BridgeDeclined(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        return BridgeDeclined(reason_of(error))
 
 
 def _bridged(
@@ -148,7 +149,7 @@ def _bridged(
         try:
             whole = reference.render_ids([*OPENING, shape.assistant, *shape.new], tools=shape.tools, add_generation_prompt=True)
         except RendererError as error:
-            return BridgeResult(shape.name, BridgeOutcome.UNPROVEN, None, f"{theirs.reason}; {str(error).splitlines()[0]}")
+            return BridgeResult(shape.name, BridgeOutcome.UNPROVEN, None, f"{theirs.reason}; {reason_of(error)}")
         expected = whole[max(0, len(whole) - len(got)) :]
     else:
         expected = theirs.token_ids[size:]

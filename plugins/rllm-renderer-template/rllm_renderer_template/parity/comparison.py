@@ -1,27 +1,27 @@
 """Token parity: whether a renderer gives the ids that the tokenizer's chat template gives, probe by probe.
 
-The reference is any function from messages, tools and opener to ids; ``template_ids`` is the one over the tokenizer's own
-template, with the variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be
-shown.
+The reference is any function from a probe to ids; ``template_ids`` is the one over the tokenizer's own template, with the
+variables that the options of ``resolve`` stand for. Ids decide, nothing else; text is decoded only to be shown.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rllm_renderer_core.errors import RendererError, TokenizerError
-from rllm_renderer_core.normal_form.tokenizer import added_tokens, chat_template, memory_of
-from rllm_renderer_core.plugin import Coverage, Match, Query, in_probe
+from rllm_renderer_core.normal_form.tokenizer import chat_template
+from rllm_renderer_core.plugin import Coverage, Match, Query, rendering_probes
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..chat_template.backend import ChatTemplateBackend
 from ..chat_template.names import TEMPLATE_BACKEND
+from ..memory import options_of, remembered
+from ..reasons import reason_of
 from .probes import PROBES, Probe
 from .report import Difference, Outcome, ParityReport, ProbeResult
 
@@ -53,11 +53,10 @@ class Budget:
     def spent(self) -> Iterator[None]:
         """Around the rendering of probes: counts its seconds."""
         start = clock()
-        token = in_probe.set(True)
         try:
-            yield
+            with rendering_probes():
+                yield
         finally:
-            in_probe.reset(token)
             self.left -= clock() - start
 
 
@@ -110,27 +109,20 @@ def renderer_ids(renderer: ResolvedRenderer) -> Ids:
 
     def ids(probe: Probe) -> list[int] | str:
         try:
-            return renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+            return renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
         except RendererError as error:
-            return str(error).splitlines()[0]
+            return reason_of(error)
 
     return ids
 
 
 def template_renderer(query: Query) -> ResolvedRenderer:
-    """The tokenizer's chat template under the core's contract, with the seam as its bridge: the oracle of all checks.
+    """The tokenizer's chat template under the core's contract, with ``SeamBridge`` as its bridge: the oracle of all checks.
 
     Raises:
         OptionError: An option of the query has no variable in this template.
     """
-    query = Query(
-        query.model,
-        query.tokenizer,
-        thinking=query.thinking,
-        thinking_retention=query.thinking_retention,
-        chat_template_kwargs=query.chat_template_kwargs,
-        date=query.date,
-    )
+    query = replace(query, renderer=None, backend=None, image_processor=None, template_bridge=True)
     coverage = Coverage(TEMPLATE_BACKEND, Match.FALLBACK, True, "the reference", by_template=True)
     resolution = Resolution(query.model, TEMPLATE_BACKEND, TEMPLATE_BACKEND, "fallback", True)
     return ResolvedRenderer(ChatTemplateBackend(), query, coverage, resolution)
@@ -142,7 +134,7 @@ def template_ids(query: Query) -> Ids:
     Raises:
         OptionError: An option of the query has no variable in this template.
     """
-    known = remembered(query, "template")
+    known = remembered(query.tokenizer, "template", options_of(query))
     render = None if all(probe.name in known for probe in PROBES) else renderer_ids(template_renderer(query))
 
     def ids(probe: Probe) -> list[int] | str:
@@ -169,33 +161,28 @@ def parity(renderer: ResolvedRenderer, *, budget: Budget | None = None) -> Parit
     if chat_template(query.tokenizer) is None:
         raise TokenizerError("the tokenizer has no chat template to compare with")
     options = {name: value for name, value in renderer.resolution.options.items() if name != "marker_text"}
-    key = replace(renderer.resolution, options=options)
-    known = remembered(query, "reports")
-    if key not in known:
-        if "marker_text" in renderer.resolution.options:
-            renderer = renderer.with_marker_text("allow")
-        budget = budget or Budget()
+    budget = budget or Budget()
+
+    def compared() -> ParityReport:
+        checked = renderer.with_marker_text("allow") if "marker_text" in renderer.resolution.options else renderer
         before = budget.left
         with budget.spent():
             expected = template_ids(query)
-        found = compare(renderer_ids(renderer), expected, query.tokenizer, deviations=renderer.deviations(), budget=budget)
-        name = f"{renderer.backend}:{renderer.name}"
-        report = ParityReport(query.model, name, TEMPLATE_TEXT, tuple(found), before - budget.left)
-        if not report.complete:
-            return report
-        known[key] = report
-    out: ParityReport = known[key]
-    return out
+        results = tuple(
+            compare(renderer_ids(checked), expected, query.tokenizer, deviations=checked.deviations(), budget=budget)
+        )
+        return ParityReport(query.model, f"{checked.backend}:{checked.name}", TEMPLATE_TEXT, results, before - budget.left)
+
+    known = remembered(query.tokenizer, "reports", options_of(query))
+    return once(known, replace(renderer.resolution, options=options), compared, lambda report: report.complete)
 
 
-def remembered(query: Query, what: str) -> dict[Any, Any]:
-    """A dict that lives as long as the tokenizer, for this template, these added tokens and these options: plain data alone."""
-    template = chat_template(query.tokenizer) or ""
-    options = json.dumps(
-        [query.thinking, dict(query.chat_template_kwargs), query.thinking_retention, type(query.image_processor).__name__],
-        sort_keys=True,
-        default=repr,
-    )
-    key = (template, tuple(added_tokens(query.tokenizer).items()), options, query.date)
-    found: dict[Any, Any] = memory_of(query.tokenizer, what).setdefault(key, {})
-    return found
+Result = TypeVar("Result")
+
+
+def once(known: dict[Any, Any], key: Any, make: Callable[[], Result], whole: Callable[[Result], bool]) -> Result:
+    """A result for this key, made where it isn't ``known``; what isn't whole, as time was up, isn't remembered."""
+    result: Result = known[key] if key in known else make()
+    if whole(result):
+        known[key] = result
+    return result

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from rllm_renderer_core.errors import OptionError, PluginError, RendererError
+from rllm_renderer_core.errors import OptionError, PluginError
 from rllm_renderer_core.normal_form.tokenizer import chat_template
 from rllm_renderer_core.plugin import Coverage, Match, Query, Registered
 from rllm_renderer_core.plugin.answers import ask, candidates
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-from rllm_renderer_core.resolving.request import refused_option
+from rllm_renderer_core.resolving.refusals import refused_option
 
+from ..memory import options_of, remembered
+from ..reasons import reason_of
 from .bridges import BridgeResult, bridges_differ, compare_bridges
-from .comparison import Budget, parity, remembered, template_ids, template_renderer
+from .comparison import Budget, once, parity, template_ids, template_renderer
 from .probes import PROBES
 from .report import Outcome, ParityReport
 
@@ -120,16 +123,15 @@ def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | N
         query: With the tokenizer, and options that the winner must honour. ``renderer`` doesn't count.
         budget: Seconds of rendering after which the search stops.
     """
-    registered = sorted(registered, key=lambda each: (-each.backend.priority, each.plugin, each.order))
-    known = remembered(query, "detections")
-    key = (query.model, *((each.backend.name, each.distribution, each.version) for each in registered))
-    if key not in known:
-        found = _detect(registered, query, budget or Budget())
-        if not found.complete:
-            return found
-        known[key] = found
-    out: Detection = known[key]
-    return out
+    registered = by_priority(registered)
+    key = query.model, *((each.backend.name, each.distribution, each.version) for each in registered)
+    known = remembered(query.tokenizer, "detections", options_of(query))
+    return once(known, key, lambda: _detect(registered, query, budget or Budget()), lambda made: made.complete)
+
+
+def by_priority(registered: Iterable[Registered]) -> list[Registered]:
+    """Backends in the order in which they are tried."""
+    return sorted(registered, key=lambda each: (-each.backend.priority, each.plugin, each.order))
 
 
 def _detect(registered: Sequence[Registered], query: Query, budget: Budget) -> Detection:
@@ -157,7 +159,7 @@ def refusal(query: Query, budget: Budget) -> str | None:
         with budget.spent():
             expected = template_ids(query)
     except OptionError as error:
-        return str(error).splitlines()[0]
+        return reason_of(error)
     refused = []
     for probe in PROBES:
         if budget.over:
@@ -175,40 +177,37 @@ def try_all(
     registered: Registered, query: Query, budget: Budget, before: Callable[[str], object] = lambda name: None
 ) -> Iterator[Tried]:
     """One backend's candidates, until the budget is spent. ``before`` is called with the name of each before it is tried."""
+    if budget.over:
+        return
     backend = registered.backend
     try:
         named = [candidate.renderer for candidate in candidates(registered, replace(query, renderer=None))]
     except PluginError as error:
-        yield Tried(registered, Coverage("?", Match.PARITY, False, ""), error=_first_line(error))
+        yield Tried(registered, Coverage("?", Match.PARITY, False, ""), error=reason_of(error))
         return
+    known = remembered(query.tokenizer, "tried", options_of(query))
     for name in named:
         if budget.over:
             return
         before(f"{backend.name}:{name}")
-        known = remembered(query, "tried")
-        key = (query.model, backend.name, name, registered.distribution, registered.version)
-        if key not in known:
-            tried = _try(registered, name, replace(query, renderer=name), budget)
-            if budget.over:
-                yield tried
-                return
-            known[key] = tried
-        out: Tried = known[key]
-        yield out
+        key = query.model, backend.name, name, registered.distribution, registered.version
+        named_query = replace(query, renderer=name)
+        yield once(known, key, partial(_try, registered, named_query, budget), lambda _: not budget.over)
 
 
-def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tried:
+def _try(registered: Registered, query: Query, budget: Budget) -> Tried:
     from .comparison import clock
 
     start = clock()
     backend = registered.backend
+    unknown = Tried(registered, Coverage(str(query.renderer), Match.PARITY, False, ""))
     try:
         answer = ask(registered, query)
         if not isinstance(answer, Coverage):
             why = "isn't covered by its own name" if answer is None else answer.reason
-            return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=why)
+            return replace(unknown, error=why)
         coverage = replace(answer, match=Match.PARITY)
-        option = refused_option(backend, query, coverage)
+        option = refused_option(backend, query)
         if option is not None:
             return Tried(registered, coverage, error=f"can't honour {option[0]}={option[1]!r}")
         # Named, as a pin would name it: what is checked is what the pin gives.
@@ -222,7 +221,9 @@ def _try(registered: Registered, name: str, query: Query, budget: Budget) -> Tri
         )
         renderer = ResolvedRenderer(backend, query, answer, resolution)
     except (Exception, SystemExit) as error:
-        return Tried(registered, Coverage(name, Match.PARITY, False, ""), error=_first_line(error), seconds=clock() - start)
+        return Tried(
+            registered, Coverage(str(query.renderer), Match.PARITY, False, ""), error=reason_of(error), seconds=clock() - start
+        )
     report = parity(renderer, budget=budget)
     tried = Tried(registered, coverage, report)
     if tried.renders and coverage.has_bridge:
@@ -254,8 +255,3 @@ def nearest(tried: Sequence[Tried]) -> str:
     if difference is not None:
         text += f": {difference.expected!r} in the template, {difference.got!r} in its ids, at id {difference.index}"
     return text
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).splitlines()[0] if str(error) else ""
-    return text if isinstance(error, RendererError) else f"{type(error).__name__}: {text}"

@@ -10,14 +10,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from rllm_renderer_core.errors import OptionError, ParityError
 from rllm_renderer_core.plugin import Query, Registered
 from rllm_renderer_core.plugin.discovery import warn_once
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
+from ..reasons import reason_of
 from .comparison import Budget, parity, template_renderer
-from .detection import MAY_REFUSE, Tried, try_all
+from .detection import MAY_REFUSE, Tried, by_priority, try_all
 from .probes import PROBES
 from .report import Outcome, ParityReport, describe
 
@@ -44,7 +46,7 @@ def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Seq
     try:
         report = parity(renderer, budget=budget)
     except OptionError as error:
-        logger.info("%s can't be compared with the chat template: %s", renderer, str(error).splitlines()[0])
+        logger.info("%s can't be compared with the chat template: %s", renderer, reason_of(error))
         return
     for documented in report.having(Outcome.DECLARED):
         logger.info("%s differs from the chat template on %r, as documented: %s", renderer, documented.probe, documented.reason)
@@ -88,17 +90,15 @@ def preferred(
     if not report.complete or not (report.differences or _refuses_shown_tools(report, query)):
         return None
     mine = f"{renderer.backend}:{renderer.name}"
-    for each in sorted(registered, key=lambda one: (-one.backend.priority, one.plugin, one.order)):
-        for tried in try_all(each, query, budget):
-            if tried.passed and tried.name != mine and (tried.coverage.has_bridge or not need_bridge):
-                assert tried.report is not None
-                return tried, f"{tried.report.summary()}, where {mine}, {renderer.resolution.reason}, is {report.summary()}"
-        if budget.over:
-            warn_once(
-                f"{renderer.resolution.model}: the search for a renderer that equals the chat template, which {mine} doesn't, "
-                f"stopped after {budget.seconds:g} s of rendering; fix: name a backend= and renderer="
-            )
-            return None
+    for tried in chain.from_iterable(try_all(each, query, budget) for each in by_priority(registered)):
+        if tried.passed and tried.name != mine and (tried.coverage.has_bridge or not need_bridge):
+            assert tried.report is not None
+            return tried, f"{tried.report.summary()}, where {mine}, {renderer.resolution.reason}, is {report.summary()}"
+    if budget.over:
+        warn_once(
+            f"{renderer.resolution.model}: the search for a renderer that equals the chat template, which {mine} doesn't, "
+            f"stopped after {budget.seconds:g} s of rendering; fix: name a backend= and renderer="
+        )
     return None
 
 
@@ -112,7 +112,7 @@ def _refuses_shown_tools(report: ParityReport, query: Query) -> bool:
     probe = next((probe for probe in PROBES if probe.name in refused and probe.tools), None)
     if probe is None:
         return False
-    dropped = template_renderer(query).dropped(probe.messages, tools=probe.tools, add_generation_prompt=probe.opener)
+    dropped = template_renderer(query).dropped(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
     return not any(each.what == "tool" for each in dropped)
 
 
@@ -142,11 +142,11 @@ def _alternative(
     """A renderer that gives the template's ids, of the same backend or of one that was asked before it, and whether only
     without the model's name: what a backend knows of the name may be what is wrong here."""
     own = next((each.backend.priority for each in registered if each.backend.name == renderer.backend), None)
-    asked = [each for each in registered if own is not None and each.backend.priority >= own]
-    asked.sort(key=lambda one: (one.backend.name != renderer.backend, -one.backend.priority, one.plugin))
+    asked = [each for each in by_priority(registered) if own is not None and each.backend.priority >= own]
+    asked.sort(key=lambda each: each.backend.name != renderer.backend)
     for unnamed in (False, True):
-        for each in asked:
-            for tried in try_all(each, replace(query, model="") if unnamed else query, budget):
-                if tried.passed and (unnamed or tried.name != f"{renderer.backend}:{renderer.name}"):
-                    return tried, unnamed
+        other = replace(query, model="") if unnamed else query
+        for tried in chain.from_iterable(try_all(each, other, budget) for each in asked):
+            if tried.passed and (unnamed or tried.name != f"{renderer.backend}:{renderer.name}"):
+                return tried, unnamed
     return None

@@ -15,63 +15,34 @@ from typing import Any
 
 Messages = tuple[Mapping[str, Any], ...]
 
+
+def _tool(name: str, description: str, required: Sequence[str] = (), **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    parameters = {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+_KIND = {"type": "string", "enum": ["jar", "tin"]}
 TOOLS: tuple[Mapping[str, Any], ...] = (
-    {
-        "type": "function",
-        "function": {
-            "name": "look",
-            "description": "Look something up; 'quotes' & <tags>.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "q": {"type": "string", "description": "what"},
-                    "deep": {"type": "boolean"},
-                    "where": {
-                        "type": "object",
-                        "properties": {"shelf": {"type": "integer"}, "kind": {"type": "string", "enum": ["jar", "tin"]}},
-                    },
-                    "tags": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["q"],
-            },
-        },
-    },
-    {
-        "type": "function",
-        "function": {
-            "name": "count",
-            "description": "Count things.",
-            "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
-        },
-    },
+    _tool(
+        "look",
+        "Look something up; 'quotes' & <tags>.",
+        ["q"],
+        q={"type": "string", "description": "what"},
+        deep={"type": "boolean"},
+        where={"type": "object", "properties": {"shelf": {"type": "integer"}, "kind": _KIND}},
+        tags={"type": "array", "items": {"type": "string"}},
+    ),
+    _tool("count", "Count things.", ["q"], q={"type": "string"}),
 )
 """Two declarations as serving passes them: OpenAI's wrapper, one with nested parameters."""
 
 FOREIGN_TOOLS: tuple[Mapping[str, Any], ...] = (
-    {
-        "type": "function",
-        "function": {
-            "name": "suche",
-            "description": 'Größer, 日本; "a\\b"\nc.',
-            "parameters": {"type": "object", "properties": {"größe": {"type": "number", "default": 0.5, "x": None}}},
-        },
-    },
+    _tool("suche", 'Größer, 日本; "a\\b"\nc.', größe={"type": "number", "default": 0.5, "x": None}),
 )
 """A declaration in another script, with what JSON escapes: some renderers write it as ``\\u00f6``, or in Python's spelling."""
 
 FOREIGN_VALUES: tuple[Mapping[str, Any], ...] = (
-    {
-        "type": "function",
-        "function": {
-            "name": "sort",
-            "description": "Sorts.",
-            "parameters": {
-                "type": "object",
-                "properties": {"kind": {"type": "string", "enum": ["é", "日"]}},
-                "required": ["kind"],
-            },
-        },
-    },
+    _tool("sort", "Sorts.", ["kind"], kind={"type": "string", "enum": ["é", "日"]}),
 )
 """A declaration whose values aren't ASCII, which some renderers write as JSON escapes where they don't so with texts."""
 
@@ -114,16 +85,16 @@ class Probe:
     Attributes:
         name: What tells it apart, in words.
         messages: The conversation, in normal form (see ``rllm_renderer_core.normal_form.messages``).
-        opener: Whether the render ends with the opener of the next assistant turn.
+        generation_prompt: Whether the render ends with the generation prompt.
         tools: Declarations, or ``None``.
         tags: Groups that a backend can name in ``deviations``: ``"system"``, ``"reasoning"``, ``"tools"`` (declared),
             ``"calls"``, ``"results"``, ``"order"`` (of roles), ``"whitespace"``, ``"inline"`` (reasoning in the text),
-            ``"letters"`` (of any script, in a declaration's values), ``"no opener"``.
+            ``"letters"`` (of any script, in a declaration's values), ``"no generation prompt"``.
     """
 
     name: str
     messages: Messages
-    opener: bool = True
+    generation_prompt: bool = True
     tools: Sequence[Mapping[str, Any]] | None = None
     tags: frozenset[str] = frozenset()
 
@@ -131,24 +102,28 @@ class Probe:
 def _probe(
     name: str,
     *messages: Mapping[str, Any],
-    opener: bool = True,
+    generation_prompt: bool = True,
     tools: bool | Sequence[Mapping[str, Any]] = False,
     tags: str = "",
 ) -> Probe:
-    said = {tag for tag in tags.split(",") if tag} | ({"tools"} if tools else set()) | (set() if opener else {"no opener"})
+    said = (
+        {tag for tag in tags.split(",") if tag}
+        | ({"tools"} if tools else set())
+        | (set() if generation_prompt else {"no generation prompt"})
+    )
     for message in messages:
         said |= {"calls"} if "tool_calls" in message else set()
         said |= {"results"} if message["role"] == "tool" else set()
         said |= {"reasoning"} if "reasoning_content" in message else set()
     declared = TOOLS if tools is True else tools or None
-    return Probe(name, messages, opener, declared, frozenset(said))
+    return Probe(name, messages, generation_prompt, declared, frozenset(said))
 
 
 PROBES: tuple[Probe, ...] = (
     # Roles and their order; both endings.
     _probe("a user", _user("How many apples?"), tags="system"),
     _probe("a system message and a user", *OPENING, tags="system"),
-    _probe("a finished turn", *OPENING, FOUR, opener=False),
+    _probe("a finished turn", *OPENING, FOUR, generation_prompt=False),
     _probe("a second query", _user("How many apples?"), FOUR, LIDS),
     _probe("two users in a row", *OPENING, FOUR, LIDS, _user("And cups?"), tags="order"),
     _probe(
@@ -157,9 +132,9 @@ PROBES: tuple[Probe, ...] = (
         tags="order",
     ),
     _probe("an empty answer in the history", *OPENING, _said(""), LIDS, tags="order"),
-    _probe("no user", SYSTEM, FOUR, opener=False, tags="order"),
+    _probe("no user", SYSTEM, FOUR, generation_prompt=False, tags="order"),
     # Reasoning, now and in history, as a field and in the text.
-    _probe("reasoning in the last turn", *OPENING, _said("four apples", reasoning=REASONING), opener=False),
+    _probe("reasoning in the last turn", *OPENING, _said("four apples", reasoning=REASONING), generation_prompt=False),
     _probe("reasoning before a second query", *OPENING, _said("four apples", reasoning=REASONING), LIDS),
     _probe(
         "reasoning before a call",
@@ -173,26 +148,26 @@ PROBES: tuple[Probe, ...] = (
         _said("eleven", reasoning="Third."), LIDS,
         tools=True,
     ),
-    _probe("reasoning with edges", *OPENING, _said("four apples", reasoning="\nwhy\n"), opener=False),
+    _probe("reasoning with edges", *OPENING, _said("four apples", reasoning="\nwhy\n"), generation_prompt=False),
     _probe(
         "reasoning with edges before a call",
         *OPENING, _said("", _call("look", 0), reasoning="\nwhy\n"), FIVE,
         tools=True,
     ),
-    _probe("reasoning in the text", *OPENING, _said("<think>\nwhy\n</think>\n\nfour"), opener=False, tags="inline"),
+    _probe("reasoning in the text", *OPENING, _said("<think>\nwhy\n</think>\n\nfour"), generation_prompt=False, tags="inline"),
     _probe(
         "reasoning in the text, in the history",
         _user("How many apples?"), _said("<think>why</think>four"), LIDS,
         tags="inline",
     ),
-    _probe("only the end of reasoning in the text", *OPENING, _said("why</think>four"), opener=False, tags="inline"),
+    _probe("only the end of reasoning in the text", *OPENING, _said("why</think>four"), generation_prompt=False, tags="inline"),
     # Tool declarations.
     _probe("tools, no system message", _user("How many apples?"), tools=True, tags="system"),
     _probe("tools and a system message", *OPENING, tools=True, tags="system"),
     _probe("a tool in another script", *OPENING, tools=FOREIGN_TOOLS),
     _probe("a tool with values in another script", *OPENING, tools=FOREIGN_VALUES, tags="letters"),
     # Calls and results.
-    _probe("a call", *OPENING, ONE_CALL, opener=False, tools=True),
+    _probe("a call", *OPENING, ONE_CALL, generation_prompt=False, tools=True),
     _probe("a call with nested arguments", *OPENING, _said("", _call("look", 0, NESTED)), FIVE, tools=True),
     _probe("text beside a call", *OPENING, _said("Let me see.", _call("look", 0)), FIVE, tools=True),
     _probe("two calls and their results", *OPENING, TWO_CALLS, FIVE, _result("count", 1, "6"), tools=True),
@@ -205,7 +180,7 @@ PROBES: tuple[Probe, ...] = (
     _probe(
         "an answer after an empty result",
         *OPENING, ONE_CALL, _result("look", 0, ""), _said("none"),
-        opener=False, tools=True,
+        generation_prompt=False, tools=True,
     ),
     # Text as people write it.
     _probe(
@@ -213,7 +188,7 @@ PROBES: tuple[Probe, ...] = (
         {"role": "system", "content": " Be brief.\n"}, _user("\n  How many?  \n\n"), _said(" four\n"), _user(" And lids? \n"),
         tags="whitespace,system",
     ),
-    _probe("an answer that starts with a blank line", *OPENING, _said("\n\nfour"), opener=False, tags="whitespace"),
+    _probe("an answer that starts with a blank line", *OPENING, _said("\n\nfour"), generation_prompt=False, tags="whitespace"),
     _probe(
         "texts that start with blank lines",
         {"role": "system", "content": "\nBe brief."}, _user("\n\nHow many apples?"), _said("\n\nfour"), _user("\nAnd lids?"),

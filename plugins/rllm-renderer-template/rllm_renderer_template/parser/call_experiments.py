@@ -11,7 +11,7 @@ from .calls.section import CallSection
 from .calls.tagged import learn_tagged_calls
 from .id_text import CONTROL
 from .literals import common_end, common_start, core, lead, until_stop
-from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes
+from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes, result_of
 from .turn_format import TurnFormat
 
 STYLES = ("json", "headed json", "headed quoted", "headed keywords", "headed plain keywords", "tagged", "headed python")
@@ -49,9 +49,9 @@ class CallExperiments:
         else:
             after, stops = self._stop(sample, learned, between, after)
         before, gap = self._before(sample, learned)
-        frame = (self.base.reasoning_open, self.base.reasoning_close, *self.base.content_opens, self.base.content_close, *stops)
+        delimiters = (*self.base.delimiters, *stops)
         marks = "" if core(before) else "".join(filter(None, map(self.probes.ids.find, BARE_MARKS)))
-        return replace(self.base, stops=stops, gap=gap, calls=CallSection(learned, before, between, after, frame, marks))
+        return replace(self.base, stops=stops, gap=gap, calls=CallSection(learned, before, between, after, delimiters, marks))
 
     def _sample(self) -> Sample:
         probes = self.probes
@@ -94,19 +94,18 @@ class CallExperiments:
         return two[style.end : start], after, rest
 
     def _stop(self, sample: Sample, style: CallStyle, between: str | None, after: str) -> tuple[str, frozenset[str]]:
-        """Where no stop shows: what the next turn's opener starts with, where one is always shown; the control id that ends the
-        calls (harmony's ``<|call|>``); or the one behind which results follow."""
-        opener = self.base.opener
-        if opener and opener in after:
-            return after[: after.index(opener)], self.base.stops | {opener[0]}
+        """Where no stop shows: what the next generation prompt starts with, where one is always shown; the control id that ends
+        the calls (harmony's ``<|call|>``); or the one behind which results follow."""
+        prompt = self.base.generation_prompt
+        if prompt and prompt in after:
+            return after[: after.index(prompt)], self.base.stops | {prompt[0]}
         close = common_start([between, after]) if between is not None else after
         rest = (after[len(close) :] if between is not None else after).rstrip()
         ending = CONTROL.findall(rest)[-1:]
         if ending and rest.endswith(ending[0]) and ending[0] not in (between or ""):
             return after[: after.rindex(ending[0])], self.base.stops | {ending[0]}
         call = self.probes.message(None, "", [(NAMES[0], {KEYS[0]: VALUES[0]})])
-        result = {"role": "tool", "content": USER, "tool_call_id": call["tool_calls"][0]["id"], "name": NAMES[0]}
-        followed = self.probes.shown(call, result) or ""
+        followed = self.probes.shown(call, result_of(call, USER)) or ""
         if followed[: style.end] == sample.one[: style.end]:
             found = CONTROL.match(followed[style.end + len(after.rstrip()) :].lstrip())
             if found is not None:
@@ -126,7 +125,6 @@ class CallExperiments:
                 openings.append(shown[at + len(word) : shown.index(call)])
                 gap = openings[-1] if content else gap
         before = common_end(openings)
-        for frame in (self.base.reasoning_close, *self.base.content_opens):
-            if core(frame):
-                before = before.rpartition(core(frame))[2]
+        for delimiter in filter(None, map(core, (self.base.reasoning_close, *self.base.content_opens))):
+            before = before.rpartition(delimiter)[2]
         return before, gap[: len(gap) - len(before)] + lead(before) if gap.endswith(before) else ""

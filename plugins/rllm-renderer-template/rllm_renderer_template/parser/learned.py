@@ -1,4 +1,4 @@
-"""A parser of completions for any renderer, learned by experiment and proven by round trips: the seam's counterpart.
+"""A parser of completions for any renderer, learned by experiment and proven by round trips, as ``SeamBridge`` is for bridges.
 
 A checkpoint that nobody wrote a parser for still has a renderer. It is asked to render probe turns whose reasoning, content,
 names, keys and values are words that nothing else contains: what stands around these words is the format. Each hypothesis
@@ -112,8 +112,8 @@ class LearnedParser:
         return f"{calls}; reasoning {self.reasoning}; proven by {self.proofs} round trips"
 
     @property
-    def frames(self) -> dict[str, str]:
-        """The literals of the format, by their place; those that are empty left out."""
+    def delimiters(self) -> dict[str, str]:
+        """What stands around the parts of a turn, by its place; what is empty is left out."""
         if self._learned is None:
             return {}
         form = self._learned.format
@@ -196,7 +196,7 @@ class LearnedParser:
         )
 
     def last_turn(self, prompt_ids: Sequence[int]) -> Sequence[int]:
-        """The ids of a prompt from the opener of its last assistant's turn on; all where it has none."""
+        """The ids of a prompt from what opens its last assistant's turn on; all where nothing does."""
         learned = self._learned
         return prompt_ids if learned is None else last_turn(learned.format, self._ids.fork(), prompt_ids)
 

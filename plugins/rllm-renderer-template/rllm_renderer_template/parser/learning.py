@@ -1,4 +1,19 @@
-"""From a renderer to a proven format: every hypothesis must read every probe turn back."""
+"""From a renderer to a proven format: every hypothesis must read every probe turn back.
+
+The parts of a probe turn are words that nothing else contains, so that what stands around them is the format. Qwen3's template,
+asked for a turn with reasoning ``rzqxa``, content ``czqxb`` and one call, writes behind the generation prompt::
+
+    <think>\\n rzqxa \\n</think>\\n\\n czqxb
+    \\n<tool_call>\\n {"name": "fnzqa", "arguments": {"kzqa": "vzqa"}} \\n</tool_call> <|im_end|>
+
+- ``reasoning_open`` is what stands before the first word, ``reasoning_close`` what stands between the first and the second;
+- the call is one JSON text, with its name at ``("name",)`` and its arguments at ``("arguments",)``;
+- before it stands ``<tool_call>\\n``, in turns without content too, and ``\\n</tool_call>`` behind it, up to the stop;
+- two calls show what stands between them: ``\\n</tool_call>\\n<tool_call>\\n``.
+
+The format then has to read back some 50 other turns, with values of every type, quotes, line breaks and several calls, behind
+several histories. One that reads a turn as another is refuted; the first that nothing refutes is the parser.
+"""
 
 from __future__ import annotations
 

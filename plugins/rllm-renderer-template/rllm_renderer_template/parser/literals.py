@@ -7,7 +7,7 @@ character by character: ``<tool_call>`` and ``<tools>`` begin alike, and share n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .id_text import CONTROL
 
@@ -92,6 +92,11 @@ def until_stop(text: str, stops: frozenset[str] | set[str]) -> tuple[str, str]:
     """The text before the first stop, and the rest from it on (empty where there is none)."""
     found = re.search("[" + "".join(stops) + "]", text) if stops else None
     return (text, "") if found is None else (text[: found.start()], text[found.start() :])
+
+
+def first_of(words: Iterable[str], text: str, low: int, high: int | None = None) -> int | None:
+    """Where the first of these words stands in a text."""
+    return min((at for word in words if (at := text.find(word, low, high)) >= 0), default=None)
 
 
 def controls(*texts: str) -> set[str]:

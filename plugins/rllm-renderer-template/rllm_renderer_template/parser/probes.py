@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rllm_renderer_core.normal_form.ids import as_ids
+from rllm_renderer_core.probing.calls import QUESTION, call_ids, tool_call
 
 from .calls.attempt import Declined
 from .id_text import IdText
@@ -21,9 +22,9 @@ REASONING, CONTENT, USER = "rzqxa", "czqxb", "uzqxc"
 NAMES = ("fnzqa", "fnzqb", "fnzqc")
 KEYS = ("kzqa", "kzqb", "kzqc")
 VALUES = ("vzqa", "vzqb")
-IDS = ("zqid0000a", "zqid0000b", "zqid0000c")  # nine letters and digits: what Mistral's templates insist on
+IDS = (call_ids(at=0)[0], call_ids(at=1)[0], call_ids(at=2)[0])
 
-_PROPERTIES: dict[str, Any] = {
+_TYPES: dict[str, dict[str, Any]] = {
     **{key: {"type": "string"} for key in KEYS},
     "num": {"type": "integer"},
     "ratio": {"type": "number"},
@@ -38,22 +39,21 @@ def _tools(*without: str) -> list[dict[str, Any]]:
     """Declarations of the names; only the first with properties of all types."""
     out = []
     for name in NAMES:
-        known = _PROPERTIES if name == NAMES[0] else (*KEYS, "num")
-        properties = {key: _PROPERTIES[key] for key in known if key not in without}
+        known = _TYPES if name == NAMES[0] else (*KEYS, "num")
+        properties = {key: _TYPES[key] for key in known if key not in without}
         parameters = {"type": "object", "properties": properties, "required": []}
         out.append({"type": "function", "function": {"name": name, "description": "Does it.", "parameters": parameters}})
     return out
 
 
 TOOLS = _tools()
-_USER = {"role": "user", "content": "ping"}
 _SYSTEM = {"role": "system", "content": "Be brief."}
 # What a template accepts: some refuse a conversation without a system message, some a type that they don't know, some tools.
 _OPENINGS: list[tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = [
-    ([_USER], TOOLS),
-    ([_SYSTEM, _USER], TOOLS),
-    ([_USER], _tools("none")),
-    ([_USER], None),
+    ([QUESTION], TOOLS),
+    ([_SYSTEM, QUESTION], TOOLS),
+    ([QUESTION], _tools("none")),
+    ([QUESTION], None),
 ]
 
 
@@ -89,7 +89,7 @@ class Probes:
         self._cache: dict[str, list[int] | None] = {}
         self.form, self.refusal = Form(), ""
         for self.history, self.tools in _OPENINGS:
-            prompt = self.rendered([], opener=True)
+            prompt = self.rendered([], generation_prompt=True)
             if prompt is not None:
                 break
         else:
@@ -102,20 +102,20 @@ class Probes:
         kept = self.history, self.prompt
         self.history = history
         try:
-            prompt = self.rendered([], opener=True)
+            prompt = self.rendered([], generation_prompt=True)
             if prompt is not None:
                 self.prompt = self.ids.show(prompt)
             yield prompt is not None
         finally:
             self.history, self.prompt = kept
 
-    def rendered(self, more: list[dict[str, Any]], *, opener: bool = False) -> list[int] | None:
+    def rendered(self, more: list[dict[str, Any]], *, generation_prompt: bool = False) -> list[int] | None:
         """The ids of the history and these messages; ``None`` where they are refused."""
-        key = json.dumps([self.history, more, opener])
+        key = json.dumps([self.history, more, self.tools, generation_prompt])
         if key not in self._cache:
             try:
                 messages = copy.deepcopy(self.history + more)
-                found = self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=opener)
+                found = self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=generation_prompt)
                 self._cache[key] = list(as_ids(found, "what render returned"))
             except Exception as error:
                 self.refusal, self._cache[key] = " ".join(f"{type(error).__name__}: {error}".split())[:120], None
@@ -142,9 +142,9 @@ class Probes:
         return out
 
     def _call(self, at: int, name: str, arguments: Any) -> dict[str, Any]:
-        ident = f"functions.{name}:{at}" if self.form.ids_with_names else f"zqid0000{chr(97 + at % 26)}"
+        plain, with_name = call_ids(name, at)
         written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        return {"id": ident, "type": "function", "function": {"name": name, "arguments": written}}
+        return tool_call(name, written, with_name if self.form.ids_with_names else plain)
 
     def turn(self, arguments: Sequence[dict[str, Any]], reasoning: str | None = None, content: str = "") -> str | None:
         """The text of a turn that calls the first tools, each with one of these arguments."""
@@ -184,6 +184,12 @@ class Probes:
     def use(self, **changes: Any) -> None:
         """Change the form."""
         self.form = replace(self.form, **changes)
+
+
+def result_of(message: dict[str, Any], content: str) -> dict[str, Any]:
+    """A result of the first call of an assistant's message."""
+    call = message["tool_calls"][0]
+    return {"role": "tool", "content": content, "name": call["function"]["name"], "tool_call_id": call["id"]}
 
 
 def _behind(text: str, word: str, count: int) -> int | None:

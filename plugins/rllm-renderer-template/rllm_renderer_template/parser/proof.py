@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rllm_renderer_core.types import Termination, ToolCallStatus
 
 from .id_text import CONTROL
 from .literals import atoms, core, until_stop
-from .probes import KEYS, NAMES, TOOLS, Probes
+from .probes import KEYS, NAMES, TOOLS, Probes, result_of
 from .turn_format import Turn, TurnFormat
 
 RIGHT, SAME_IDS, FLAGGED, WRONG, UNREACHABLE = "right", "same ids", "flagged", "wrong", "unreachable"
@@ -55,6 +55,21 @@ _SEVERAL: list[tuple[str, Any]] = list(zip(NAMES, ({KEYS[0]: "a"}, {}, {"num": 5
 
 
 @dataclass(frozen=True)
+class AssistantTurn:
+    """What an assistant says in a probe turn: ``calls`` are names and arguments."""
+
+    label: str
+    reasoning: str | None
+    content: str
+    calls: Sequence[tuple[str, Any]] = ()
+
+    @property
+    def comparable(self) -> tuple[str, str, str]:
+        """Its parts in one form, white space at their edges left out."""
+        return (self.reasoning or "").strip(), self.content.strip(), canonical(self.calls)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What became of one probe turn; ``calls`` and ``reasoning`` say whether it was read back with such."""
 
@@ -77,30 +92,30 @@ class Proof:
     def of(self, form: TurnFormat) -> dict[str, Outcome]:
         """The outcome of every probe turn, by its label."""
         seen: dict[str, Outcome] = {}
-        for label, reasoning, content, calls in self._turns(form):
-            seen[label] = self.outcome(form, reasoning, content, calls)
-            if seen[label].verdict == WRONG:
+        for said in self._turns(form):
+            seen[said.label] = self.outcome(form, said)
+            if seen[said.label].verdict == WRONG:
                 return seen
         return seen | self._behind_others(form)
 
-    def _turns(self, form: TurnFormat, *, calls: bool = False) -> Iterator[tuple[str, str | None, str, list[tuple[str, Any]]]]:
+    def _turns(self, form: TurnFormat, *, calls: bool = False) -> Iterator[AssistantTurn]:
         for reasoning in (None, _REASONING) if form.reasoning_close else (None,):
             beside = " with reasoning" if reasoning else ""
-            yield f"text{beside}", reasoning, _TEXT, []
-            yield f"a word{beside}", reasoning, "ok", []
+            yield AssistantTurn(f"text{beside}", reasoning, _TEXT)
+            yield AssistantTurn(f"a word{beside}", reasoning, "ok")
             if form.calls is None and not calls:
                 continue
             for label, arguments in ARGUMENTS.items():
                 if not reasoning or label in _BESIDE_REASONING:
-                    yield label + beside, reasoning, "", [(NAMES[0], arguments)]
+                    yield AssistantTurn(label + beside, reasoning, "", [(NAMES[0], arguments)])
             for count in (2, 3):
-                yield f"{count} calls{beside}", reasoning, "", _SEVERAL[:count]
-            yield "content and a call" + beside, reasoning, "Let me see.\n\n- now", _SEVERAL[2:]
-            yield "content and two calls" + beside, reasoning, "Let me see.", _SEVERAL[:2]
+                yield AssistantTurn(f"{count} calls{beside}", reasoning, "", _SEVERAL[:count])
+            yield AssistantTurn("content and a call" + beside, reasoning, "Let me see.\n\n- now", _SEVERAL[2:])
+            yield AssistantTurn("content and two calls" + beside, reasoning, "Let me see.", _SEVERAL[:2])
 
     def _behind_others(self, form: TurnFormat) -> dict[str, Outcome]:
         """The same behind other histories, whose prompts may open a turn in another way."""
-        probes, seen = self.probes, {}
+        probes, seen = self.probes, dict[str, Outcome]()
         call = (NAMES[0], ARGUMENTS["a string"])
         histories = {
             "a system message": [{"role": "system", "content": "Be brief."}, *probes.history],
@@ -108,73 +123,60 @@ class Proof:
         }
         if form.calls is not None:
             called = probes.message(None, "", [call])
-            ident = called["tool_calls"][0]["id"]
-            result = {"role": "tool", "content": "five", "name": NAMES[0], "tool_call_id": ident}
-            histories["a result"] = [*probes.history, called, result]
-        for label, history in histories.items():
+            histories["a result"] = [*probes.history, called, result_of(called, "five")]
+        for behind, history in histories.items():
             with probes.behind(history) as accepted:
                 for reasoning in (None, _REASONING) if form.reasoning_close and accepted else (None,) * accepted:
                     beside = " with reasoning" if reasoning else ""
-                    seen[f"text{beside} behind {label}"] = self.outcome(form, reasoning, "Plain text.", [])
+                    turns = [AssistantTurn(f"text{beside} behind {behind}", reasoning, "Plain text.")]
                     if form.calls is not None:
-                        seen[f"a call{beside} behind {label}"] = self.outcome(form, reasoning, "", [call])
+                        turns.append(AssistantTurn(f"a call{beside} behind {behind}", reasoning, "", [call]))
+                    seen |= {said.label: self.outcome(form, said) for said in turns}
         return seen
 
-    def outcome(self, form: TurnFormat, reasoning: str | None, content: str, calls: list[tuple[str, Any]]) -> Outcome:
-        message = self.probes.message(reasoning, content, calls)
-        text, opened, shows = self._sampled(form, message, reasoning, content, calls)
+    def outcome(self, form: TurnFormat, said: AssistantTurn) -> Outcome:
+        """Renders one turn, parses its completion and compares."""
+        text, opened, shown = self._sampled(form, said)
         if text is None:
             return Outcome(UNREACHABLE)
         turn = form.parse(text, opened, TOOLS)
-        return Outcome(self._verdict(turn, message, shows, content, calls), bool(turn.calls), bool(turn.reasoning))
+        return Outcome(self._verdict(turn, said, shown), bool(turn.calls), bool(turn.reasoning))
 
-    def completions(
-        self, form: TurnFormat, *, calls: bool = False
-    ) -> Iterator[tuple[str, str, str | None, str, list[tuple[str, Any]]]]:
-        """The probe turns that a completion behind the prompt makes: label, completion, and the parts that it shows.
+    def completions(self, form: TurnFormat, *, calls: bool = False) -> Iterator[tuple[str, AssistantTurn]]:
+        """The probe turns that a completion behind the prompt makes: the completion, and the parts that it shows.
 
         Args:
             form: The format that tells prompt and completion apart.
             calls: Turns with calls too where the format has none.
         """
-        for label, reasoning, content, called in self._turns(form, calls=calls):
-            message = self.probes.message(reasoning, content, called)
-            text, opened, shows = self._sampled(form, message, reasoning, content, called)
+        for said in self._turns(form, calls=calls):
+            text, opened, shown = self._sampled(form, said)
             if text is not None and opened == form.opened_by(self.probes.prompt):
-                yield label, text, shows, content, called
+                yield text, shown
 
-    def reads_back(
-        self, form: TurnFormat, text: str, reasoning: str | None, content: str, calls: list[tuple[str, Any]]
-    ) -> bool:
+    def reads_back(self, form: TurnFormat, text: str, said: AssistantTurn) -> bool:
         """Whether a format reads one of these completions as what it is."""
-        turn = form.parse(text, form.opened_by(self.probes.prompt), TOOLS)
-        return self._verdict(turn, self.probes.message(reasoning, content, calls), reasoning, content, calls) == RIGHT
+        return self._verdict(form.parse(text, form.opened_by(self.probes.prompt), TOOLS), said, said) == RIGHT
 
-    def _sampled(
-        self,
-        form: TurnFormat,
-        message: dict[str, Any],
-        reasoning: str | None,
-        content: str,
-        calls: list[tuple[str, Any]],
-    ) -> tuple[str | None, bool, str | None]:
-        """The completion of a turn up to its stop, whether reasoning is open before it, and what of the reasoning it shows."""
-        text, opened = self._completion(form, message, reasoning)
+    def _sampled(self, form: TurnFormat, said: AssistantTurn) -> tuple[str | None, bool, AssistantTurn]:
+        """The completion of a turn up to its stop, whether reasoning is open before it, and what of the turn it shows."""
+        text, opened = self._completion(form, said)
         body, rest = until_stop(text or "", form.stops)
         # No stop, or one in the middle of the turn (DeepSeek V3, three calls; R1, text behind calls).
-        if text is None or not rest or (calls and (calls[-1][0] in rest or (content and content in rest))):
-            return None, opened, None
-        return body + rest[0], opened, reasoning if reasoning and reasoning in body else None  # history may drop it
+        if text is None or not rest or (said.calls and (said.calls[-1][0] in rest or (said.content and said.content in rest))):
+            return None, opened, said
+        shows = said.reasoning is not None and said.reasoning in body  # history may drop it
+        return body + rest[0], opened, said if shows else replace(said, reasoning=None)
 
-    def _completion(self, form: TurnFormat, message: dict[str, Any], reasoning: str | None) -> tuple[str | None, bool]:
+    def _completion(self, form: TurnFormat, said: AssistantTurn) -> tuple[str | None, bool]:
         """What would be sampled behind the prompt to make this turn, and whether reasoning is open before it."""
-        shown = self.probes.shown(message)
+        shown, reasoning = self.probes.shown(self._message(said)), said.reasoning
         if shown is None:
             return None, False
         opened, extra = form.opened_by(self.probes.prompt), core(self.probes.extra(shown))
         body = shown[self.probes.low(shown) :]
         opening, closing = core(form.reasoning_open), core(form.reasoning_close)
-        if not extra and form.opener and body.startswith(form.opener[form.opener.rindex(CONTROL.findall(form.opener)[-1]) :]):
+        if not extra and form.generation_prompt and body.startswith(_last_control(form.generation_prompt)):
             return None, False  # history opens another turn, and the prompt doesn't (Gemma, behind a result)
         if extra and body.lstrip().startswith(extra):  # the same, but for white space
             body, extra = body.lstrip()[len(extra) :], ""
@@ -192,21 +194,22 @@ class Proof:
             body = body[max((size for size in range(len(body) + 1) if extra.endswith(body[:size])), default=0) :]
         return (body if until_stop(body, form.stops)[1] else body.rstrip() + self._end()), opened
 
-    def _verdict(
-        self, turn: Turn, message: dict[str, Any], reasoning: str | None, content: str, calls: list[tuple[str, Any]]
-    ) -> str:
-        if turn.termination is not Termination.STOP or any(each.status is not ToolCallStatus.OK for each in turn.calls):
+    def _verdict(self, turn: Turn, said: AssistantTurn, shown: AssistantTurn) -> str:
+        if turn.termination is not Termination.STOP or any(call.status is not ToolCallStatus.OK for call in turn.calls):
             return FLAGGED
-        read = [(each.name, _mapping(each.arguments)) for each in turn.calls]
-        wanted = ((reasoning or "").strip(), content.strip(), [(name, _canonical(value)) for name, value in calls])
-        if wanted == (
-            (turn.reasoning or "").strip(),
-            turn.content.strip(),
-            [(name, _canonical(value)) for name, value in read],
-        ):
+        read = AssistantTurn("", turn.reasoning, turn.content, [(call.name, _mapping(call.arguments)) for call in turn.calls])
+        if read.comparable == shown.comparable:
             return RIGHT
-        again = self.probes.rendered([self.probes.message(turn.reasoning, turn.content, read)])
-        return SAME_IDS if again is not None and again == self.probes.rendered([message]) else WRONG
+        again = self.probes.rendered([self._message(read)])
+        return SAME_IDS if again is not None and again == self.probes.rendered([self._message(said)]) else WRONG
+
+    def _message(self, said: AssistantTurn) -> dict[str, Any]:
+        return self.probes.message(said.reasoning, said.content, said.calls)
+
+
+def _last_control(text: str) -> str:
+    """A text from its last control id on."""
+    return text[text.rindex(CONTROL.findall(text)[-1]) :]
 
 
 def closes(text: str) -> bool:
@@ -219,5 +222,6 @@ def _mapping(arguments: Mapping[str, Any] | str) -> Any:
     return json.loads(arguments) if isinstance(arguments, str) else arguments
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+def canonical(calls: Sequence[tuple[str, Any]]) -> str:
+    """Names and arguments of calls, comparable: the order of keys says nothing."""
+    return json.dumps([(name, _mapping(arguments)) for name, arguments in calls], sort_keys=True)

@@ -1,4 +1,4 @@
-"""How a format frames an assistant's text and reasoning: found by rendering probe turns and looking around their words."""
+"""How a format delimits an assistant's text and reasoning: found by rendering probe turns and looking around their words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .calls.attempt import Declined
 from .id_text import CONTROL
-from .literals import atoms, common_end, common_start, core, trail, until_stop
+from .literals import atoms, common_end, common_start, core, first_of, trail, until_stop
 from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes
 from .proof import closes
 from .turn_format import TurnFormat
@@ -50,8 +50,8 @@ class TextExperiments:
             raise Declined("an assistant's text is refused or dropped")
         at = shown.index(CONTENT, self.probes.low(shown))
         plain = TurnFormat(self.stops, content_close=self._content_close(shown[at + len(CONTENT) :]))
-        opener = self._opener()
-        plain = replace(plain, stops=self.stops, opener=opener, begins=self._begins(opener))
+        prompt = self._generation_prompt()
+        plain = replace(plain, stops=self.stops, generation_prompt=prompt, turn_opens=self._turn_opens(prompt))
         found = plain
         for key in REASONING_KEYS:
             self.probes.use(reasoning=key)
@@ -89,7 +89,7 @@ class TextExperiments:
         self.end = min(self.stops)
         return ""
 
-    def _opener(self) -> str:
+    def _generation_prompt(self) -> str:
         """The start of what opens an assistant's turn, whatever was said before."""
         mine = self.probes.prompt
         with self.probes.behind([*self.probes.history[:-1], _USER_TURN]) as accepted:
@@ -97,13 +97,13 @@ class TextExperiments:
         found = CONTROL.search(shared)
         return "" if found is None else shared[found.start() :]
 
-    def _begins(self, opener: str) -> str:
-        """Of that, what a render without the opener doesn't end with, from its first control id on: a turn may come first, or
+    def _turn_opens(self, prompt: str) -> str:
+        """Of that, what a render without it doesn't end with, from its first control id on: a turn may come first, or
         behind one that is closed in another way."""
         history = self.probes.shown() or ""
         mine = self.probes.prompt[len(history) :] if self.probes.prompt.startswith(history) else ""
-        found = CONTROL.search(mine if opener.endswith(mine) else opener)
-        return opener if found is None else found.string[found.start() :]
+        found = CONTROL.search(mine if prompt.endswith(mine) else prompt)
+        return prompt if found is None else found.string[found.start() :]
 
     def _reasoning(self, plain: TurnFormat) -> TurnFormat | None:
         """The format, if the current key shows reasoning before content and calls."""
@@ -119,20 +119,23 @@ class TextExperiments:
                 continue  # a value printed as Python does: this isn't the form that the template expects
             start = shown.index(REASONING)
             end = shown.index(word, start)
-            call = _first(shown, (NAMES[0], IDS[0], KEYS[0]), start, end)
+            call = first_of((NAMES[0], IDS[0], KEYS[0]), shown, start, end)
             if call is not None and content:
                 continue  # content behind the calls
             end = end if call is None else call
             if not closings:
                 opening = self._reasoning_open(shown, self.probes.turn(arguments, None, content) or shown, start)
                 behind_content = shown[start + len(REASONING) : end] if content else ""
-            closings.append(shown[start + len(REASONING) : end])
+            closing = shown[start + len(REASONING) : end]
+            if call is not None and closings and not core(common_start([*closings, closing])):
+                continue  # calls are part of what the reasoning's markers are around (Apertus)
+            closings.append(closing)
             calls_alone = self.probes.turn(arguments) if call is not None else None
         close = common_start(closings) if closings else ""
         if closings and len(set(closings)) == 1 and calls_alone:
             # Turns of calls alone show it: then what opens the calls stands at the end of it.
             low = self.probes.low(calls_alone)
-            at = _first(calls_alone, (NAMES[0], IDS[0], KEYS[0]), low, len(calls_alone))
+            at = first_of((NAMES[0], IDS[0], KEYS[0]), calls_alone, low)
             close = close[: len(close) - len(common_end([calls_alone[low:at], close]))]
         if not re.search(r"[^\w\s.,:;]", close):
             return None
@@ -140,7 +143,7 @@ class TextExperiments:
         if core(behind_content[len(close) :]):
             opens = (*opens, behind_content[len(close) :])
         out = replace(plain, reasoning_open=opening, reasoning_close=close, content_opens=opens)
-        return self._without_reasoning_in_opener(out)
+        return self._without_reasoning_in_prompt(out)
 
     def _reasoning_open(self, shown: str, plain: str, start: int) -> str:
         """What opens reasoning that starts at ``start``: what a turn without it doesn't show."""
@@ -162,10 +165,10 @@ class TextExperiments:
         """
         probes = self.probes
         last = atoms(probes.prompt.rstrip())[-1]
-        opener = probes.ids.plain(last)
-        if not _TAG.fullmatch(opener):
+        opening_tag = probes.ids.plain(last)
+        if not _TAG.fullmatch(opening_tag):
             return None
-        twin = opener.replace("START", "END") if "START" in opener else opener[0] + "/" + opener[1:]
+        twin = opening_tag.replace("START", "END") if "START" in opening_tag else opening_tag[0] + "/" + opening_tag[1:]
         uncut = probes.shown({"role": "assistant", "content": CONTENT}, _USER_TURN)
         cuts = (
             space
@@ -184,15 +187,12 @@ class TextExperiments:
         self.assumed = space is None
         probes.use(inline=twin + (space or ""))
         opening = last + trail(probes.prompt)
-        return self._without_reasoning_in_opener(
+        return self._without_reasoning_in_prompt(
             replace(plain, reasoning_open=opening, reasoning_close="\n" + written + "\n\n", prompt_opens=True)
         )
 
-    def _without_reasoning_in_opener(self, trial: TurnFormat) -> TurnFormat:
-        opener, begins = (text.partition(core(trial.reasoning_open))[0] for text in (trial.opener, trial.begins))
-        trial = replace(trial, opener=opener, begins=begins or opener)
+    def _without_reasoning_in_prompt(self, trial: TurnFormat) -> TurnFormat:
+        texts = (trial.generation_prompt, trial.turn_opens)
+        prompt, opens = (text.partition(core(trial.reasoning_open))[0] for text in texts)
+        trial = replace(trial, generation_prompt=prompt, turn_opens=opens or prompt)
         return replace(trial, prompt_opens=trial.prompt_opens or trial.opened_by(self.probes.prompt))
-
-
-def _first(text: str, words: tuple[str, ...], low: int, high: int) -> int | None:
-    return min((at for word in words if (at := text.find(word, low, high)) >= 0), default=None)

@@ -2,9 +2,10 @@
 
 A completion is taken to be::
 
-    [reasoning opener] reasoning [reasoning close] [content opener] content [content close] calls stop
+    [reasoning_open] reasoning [reasoning_close] [content_opens] content [content_close] calls stop
+    <think>\n       why       \n</think>\n\n                    four                                <|im_end|>
 
-where each part may be absent, and the opener of the reasoning may stand in the prompt.
+where each part may be absent, and what opens the reasoning may stand in the prompt.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from rllm_renderer_core.types import Termination
+from rllm_renderer_core.types import Termination, ToolCallStatus
 
 from .calls.attempt import Attempt
 from .calls.section import CallSection
@@ -34,52 +35,45 @@ class Turn:
 
 @dataclass
 class TurnFormat:
-    """The literals of a turn. Text is as ``IdText`` shows it.
+    """The delimiters of a turn, with the control tokens in them as ``IdText`` shows them.
 
-    Attributes:
-        stops: The characters of stops.
-        opener: What the generation prompt always ends with, from its first control id on, which may close the turn before.
-        begins: Of that, what is the assistant's turn alone.
-        reasoning_open, reasoning_close: Around reasoning; empty where none is shown.
-        prompt_opens: Whether the generation prompt opens the reasoning.
-        content_opens: Literals that may open content; the first that stands there is left out.
-        content_close: Behind content, before a stop.
-        gap: White space (or more) between content and calls.
-        calls: How calls are written; ``None`` where that isn't proven.
+    ``turn_opens`` is what of the generation prompt belongs to the assistant's turn alone: it may close the turn before.
+    ``prompt_opens`` tells whether the generation prompt opens the reasoning. Of ``content_opens`` the first that stands before
+    content is left out. ``calls`` is ``None`` where no way of writing them is proven.
     """
 
-    stops: frozenset[str]
-    opener: str = ""
-    begins: str = ""
-    reasoning_open: str = ""
-    reasoning_close: str = ""
+    stops: frozenset[str]  # {"<|im_end|>"}
+    generation_prompt: str = ""  # "<|im_start|>assistant\n", from its first control token on
+    turn_opens: str = ""  # "<|im_start|>assistant\n"
+    reasoning_open: str = ""  # "<think>\n"
+    reasoning_close: str = ""  # "\n</think>\n\n"
     prompt_opens: bool = False
-    content_opens: tuple[str, ...] = ()
-    content_close: str = ""
-    gap: str = ""
-    calls: CallSection | None = None
+    content_opens: tuple[str, ...] = ()  # ("<response>",)
+    content_close: str = ""  # "</response>"
+    gap: str = ""  # "\n" between "Let me see." and "<tool_call>"
+    calls: CallSection | None = None  # "<tool_call>\n", then {"name": ..., "arguments": ...}, then "\n</tool_call>"
 
     def __post_init__(self) -> None:
-        frame = (self.reasoning_open, self.reasoning_close, *self.content_opens, self.content_close, *self.stops)
-        self.frame = frame
-        self._structural = controls(*frame) | (self.calls.structural if self.calls else set())
+        self._structural = controls(*self.delimiters) | (self.calls.structural if self.calls else set())
         self._reasoning_close = re.compile(pattern(core(self.reasoning_close)))
         self._reasoning_open = re.compile(r"\s*" + pattern(core(self.reasoning_open)))
 
+    @property
+    def delimiters(self) -> tuple[str, ...]:
+        """Those around reasoning and content, with the stops."""
+        return self.reasoning_open, self.reasoning_close, *self.content_opens, self.content_close, *self.stops
+
     def opened_by(self, prompt: str) -> bool:
         """Whether a prompt ends inside reasoning, opened by the template or by a caller who wrote its beginning."""
-        opener = core(self.reasoning_open)
-        if not core(self.reasoning_close) or not opener:
+        turn = prompt.rfind(self.turn_opens) if self.turn_opens else -1
+        if not self._ends_inside_reasoning(prompt[max(turn, 0) :]):
             return False
-        turn = prompt.rfind(self.begins) if self.begins else -1
-        found = prompt.rfind(opener, max(turn, 0))
-        if found < 0 or self._reasoning_close.search(prompt, found + len(opener)) is not None:
-            return False
-        return turn >= 0 or self.stops.isdisjoint(prompt[found:])
+        return turn >= 0 or self.stops.isdisjoint(prompt[prompt.rfind(core(self.reasoning_open)) :])
 
-    def closes_reasoning(self, text: str) -> bool:
-        """Whether a text starts with what closes reasoning."""
-        return self._reasoning_close.match(text) is not None
+    def _ends_inside_reasoning(self, text: str) -> bool:
+        opening = core(self.reasoning_open)
+        at = text.rfind(opening) if opening and core(self.reasoning_close) else -1
+        return at >= 0 and self._reasoning_close.search(text, at + len(opening)) is None
 
     def parse(self, text: str, opened: bool, tools: Sequence[Any] | None, special: Set[str] = frozenset()) -> Turn:
         """A completion, parsed.
@@ -93,8 +87,8 @@ class TurnFormat:
         body, rest = until_stop(text, self.stops)
         reasoning, body, complete = self._split(body, opened)
         content, calls = self._contents(body, tools)
-        # Reasoning may sketch a call. Else a control id of the frame in a text is a broken structure.
-        sketched = self.calls.structural - controls(*self.frame) if self.calls else set()
+        # Reasoning may sketch a call. Else a control id of the delimiters in a text is a broken structure.
+        sketched = self.calls.structural - controls(*self.delimiters) if self.calls else set()
         inside = (controls(reasoning or "") - sketched) | controls(content)
         fine = complete and len(rest) == 1 and inside.isdisjoint(self._structural | special)
         termination = Termination.STOP if fine else Termination.MALFORMED
@@ -132,14 +126,18 @@ class TurnFormat:
         gap = lead(self.gap) if core(self.gap) else self.gap
         for section in self.calls.sections(text, tools) if self.calls else ():
             pieces.append(self._content(text[at : section.start], gap))
+            if self._ends_inside_reasoning(text[: section.start]):
+                for attempt in section.attempts:  # a draft, which is never executed
+                    if attempt.status is ToolCallStatus.OK:
+                        attempt.status = ToolCallStatus.MALFORMED_STRUCTURE
             calls += section.attempts
             at = section.end
         return "".join((*pieces, self._content(text[at:], ""))), calls
 
     def _content(self, text: str, gap: str) -> str:
-        for opener in self.content_opens:
-            if found := re.compile(r"\s*" + pattern(core(opener))).match(text):
-                text = trimmed(text[found.end() :], trail(opener), "")
+        for opening in self.content_opens:
+            if found := re.compile(r"\s*" + pattern(core(opening))).match(text):
+                text = trimmed(text[found.end() :], trail(opening), "")
                 break
         text = trimmed(text, "", gap)
         closing = core(self.content_close)

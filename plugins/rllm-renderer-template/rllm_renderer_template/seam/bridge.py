@@ -1,14 +1,14 @@
-"""The seam: a bridge for any renderer, learned by experiment instead of known by format.
+"""A bridge for any renderer: the boundary between turns is learned by experiment instead of known by format.
 
 A bridge has to append to a prompt and its completion what the format puts between the end of an assistant turn and the
-next opener. This module needs only a function that renders messages to prompt ids. It renders a probe conversation with the
-new messages behind it, twice, with different text in the assistant's turn: the longest common suffix starts where that text
-stops mattering. It renders once more with the new messages altered: the common prefix ends where they start mattering. In
-that gap lies the close of the assistant's turn. What follows the close is what follows the completion::
+next generation prompt. This module needs only a function that renders messages to prompt ids. It renders a probe conversation
+with the new messages behind it, twice, with different text in the assistant's turn: the longest common suffix starts where that
+text stops mattering. It renders once more with the new messages altered: the common prefix ends where they start mattering. In
+that gap lies the close of the assistant's turn. What follows the close is what follows the completion. In ChatML::
 
-    system s · user ping · assistant alpha1 <close> \\n <opener of user> new message <end> <opener of assistant>
-                                           |---------- gap ------------|
-                                                    |--------- tail, appended to the completion --------------|
+    probe       <|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\nomega <|im_end|> \n<|im_start|>user\n And lids? ...
+                                                                           |------------ gap -----------|
+    bridge      P + C, which ends with <|im_end|>, and                                 \n<|im_start|>user\n And lids? ...
 
 Where the gap has no close or two, where a message shows before the close or not at all, or where facts about the sampled calls
 that aren't known would change the tail, the bridge declines. Nothing is decoded or encoded again; ids alone are compared.
@@ -20,34 +20,33 @@ head must equal the learned one; where it doesn't, the experiment is repeated on
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined
+from rllm_renderer_core.normal_form.ids import BridgedTokens
 from rllm_renderer_core.normal_form.pairing import Call, calls_of, certain_pairing, results_in
-from rllm_renderer_core.normal_form.returned import BridgedTokens
 from rllm_renderer_core.probing.calls import TOOL
 from rllm_renderer_core.types import Message, RenderedTokens
 
-from .experiment import Experiments, NotSettled, Render, Seam
-from .probe_turns import CALL, STAND_IN, ProbeTurn, possible_calls, shape_of
+from .experiment import Experiments, NotSettled, Render, TurnBoundary
+from .probe_turns import CALL, STAND_IN, ProbeTurn, possible_calls, without_texts
 
 
 class SeamBridge:
     """Bridges turns for a renderer that can only render.
 
     Args:
-        render: Messages and tools (normal form) to prompt ids, with the opener of the next assistant turn at the end. What it
-            raises is a decline.
+        render: Messages and tools (normal form) to prompt ids, with the generation prompt at the end. What it raises is a
+            decline.
         stop_ids: The ids at which sampling stops.
         special_ids: Ids of control tokens, which ordinary text doesn't become.
         parse_calls: Sampled ids to the names and ids of the calls in them; asked only where the format shows which result
             answers which call and ``previous_message`` isn't given.
         named_results: Whether results reach ``render`` with the names of their calls (the core's wrapper fills them in unless
             the renderer says ``wants_result_names = False``).
-        cache_size: How many shapes are remembered.
+        cache_size: How many results of experiments are remembered.
     """
 
     def __init__(
@@ -62,11 +61,9 @@ class SeamBridge:
     ) -> None:
         self._stops = frozenset(stop_ids)
         self._special = frozenset(special_ids) | self._stops
-        self._experiments = Experiments(render, self._stops, self._special)
+        self._experiments = Experiments(render, self._stops, self._special, cache_size)
         self._parse_calls = parse_calls
         self._named_results = named_results
-        self._cache: OrderedDict[Any, Any] = OrderedDict()
-        self._cache_size = cache_size
 
     def bridge_to_next_turn(
         self,
@@ -92,13 +89,13 @@ class SeamBridge:
         if any(message["role"] == "assistant" for message in new):
             raise BridgeDeclined("an assistant message is among the new ones: its tokens weren't sampled here")
         ending = sampled[-1] if sampled and sampled[-1] in self._special else None
-        seam = self._find(new, declared, sampled, previous_message, ending)
-        if seam.calls_alone and (previous_message is None or previous_message["content"].strip()):
+        boundary = self._find(new, declared, sampled, previous_message, ending)
+        if boundary.calls_alone and (previous_message is None or previous_message["content"].strip()):
             raise BridgeDeclined(
                 "the format moves text beside calls behind their results, and the completion may have such text",
                 fix="pass previous_message, if its content is empty",
             )
-        delta = self._continue(sampled, seam, results=bool(results_in(new)))
+        delta = self._continue(sampled, boundary, results=bool(results_in(new)))
         return BridgedTokens(prompt, sampled, delta)
 
     def why_not(self, tools: list[dict[str, Any]] | None = None) -> str | None:
@@ -124,7 +121,7 @@ class SeamBridge:
         behind = self._experiments.history_close
         tags = behind([{"role": "user"}], tools) | behind([{"role": "tool"}], tools)
         turn = next((each for each in ProbeTurn([], CALL).variants() if self._rendered(each, tools)), ProbeTurn([], CALL))
-        bare, *fuller = (self._rendered(each, tools) for each in (turn, *turn.trimmings()))
+        bare, *fuller = (self._rendered(each, tools) for each in (turn, *turn.with_optional_parts()))
         return sorted(self._stops | {tag for tag in tags if all(ids.count(tag) <= bare.count(tag) for ids in fuller)})
 
     def _rendered(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> list[int]:
@@ -133,33 +130,33 @@ class SeamBridge:
         except BridgeDeclined:
             return []
 
-    # From the seam to the delta
+    # From the boundary to the delta
 
-    def _continue(self, sampled: list[int], seam: Seam, *, results: bool) -> list[int]:
+    def _continue(self, sampled: list[int], boundary: TurnBoundary, *, results: bool) -> list[int]:
         """The ids to append to prompt and completion, given what the completion ends with."""
         at = next((index for index, token in enumerate(sampled) if token in self._stops), None)
-        if at is None and sampled and sampled[-1] == seam.close:
+        if at is None and sampled and sampled[-1] == boundary.close:
             at = len(sampled) - 1
         if at is None:
             if sampled and sampled[-1] in self._special:
                 raise BridgeDeclined(f"the completion ends in the control token {sampled[-1]}, which closes nothing here")
-            before = list(seam.before_close)
+            before = list(boundary.before_close)
             if results and before and sampled[-len(before) :] != before:
                 raise BridgeDeclined("the completion was cut off before the end of its tool calls, and results follow")
-            return [*(() if results else before), seam.close, *seam.tail]
-        if sampled[at] != seam.close and (seam.close in self._stops or not self._closes_everywhere(seam.close)):
-            raise BridgeDeclined(f"the sampled stop {sampled[at]} contradicts the new messages, which follow {seam.close}")
+            return [*(() if results else before), boundary.close, *boundary.tail]
+        if sampled[at] != boundary.close and (boundary.close in self._stops or not self._closes_everywhere(boundary.close)):
+            raise BridgeDeclined(f"the sampled stop {sampled[at]} contradicts the new messages, which follow {boundary.close}")
         extra = sampled[at + 1 :]
-        if any(token in self._special for token in extra) or list(seam.tail[: len(extra)]) != extra:
+        if any(token in self._special for token in extra) or list(boundary.tail[: len(extra)]) != extra:
             raise BridgeDeclined("ids follow the stop of the completion that aren't how the next turn begins")
-        return list(seam.tail[len(extra) :])
+        return list(boundary.tail[len(extra) :])
 
     def _closes_everywhere(self, close: int) -> bool:
         """Whether history shows this close whatever follows: not so a tag of the new messages' role (GLM's ``<|system|>``,
         which stops nothing), which would be lost behind another stop."""
         return close in self._experiments.history_close([{"role": "user"}], None)
 
-    # From the shape to the seam
+    # From the shape to the boundary
 
     def _find(
         self,
@@ -168,7 +165,7 @@ class SeamBridge:
         sampled: list[int],
         previous: Message | None,
         ending: int | None,
-    ) -> Seam:
+    ) -> TurnBoundary:
         if not results_in(new):
             return self._applied([ProbeTurn(new)], tools, ending)
         try:
@@ -191,32 +188,17 @@ class SeamBridge:
                 fix="pass previous_message (Rollout does), and results with the ids of their calls",
             ) from None
 
-    def _applied(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
-        """The learned seam with the tail of the real messages."""
-        seam = self._learned(turns, tools, ending)
-        ids = self._experiments.render(seam.probe.history() + turns[0].new, tools)
-        if tuple(ids[: len(seam.head)]) != seam.head:
+    def _applied(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+        """The learned boundary with the tail of the real messages."""
+        boundary = self._learned(turns, tools, ending)
+        ids = self._experiments.render(boundary.probe.history() + turns[0].new, tools)
+        if tuple(ids[: len(boundary.head)]) != boundary.head:
             return self._experiments.settle(turns, tools, ending)
-        return replace(seam, tail=tuple(ids[len(seam.head) :]))
+        return replace(boundary, tail=tuple(ids[len(boundary.head) :]))
 
-    def _learned(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+    def _learned(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
         ending = None if ending in self._stops else ending
-        key = (shape_of(turns[0].new), repr(tools), tuple(turn.calls for turn in turns), ending)
-        known = self._cache.get(key)
-        if known is None:
-            try:
-                known = self._experiments.settle([turn.with_stand_ins() for turn in turns], tools, ending)
-            except BridgeDeclined as declined:
-                known = declined
-            self._remember(key, known)
-        else:
-            self._cache.move_to_end(key)
-        if isinstance(known, BridgeDeclined):
-            raise type(known)(known.reason, fix=known.fix)
-        assert isinstance(known, Seam)
-        return known
-
-    def _remember(self, key: Any, value: Any) -> None:
-        self._cache[key] = value
-        if len(self._cache) > self._cache_size:
-            self._cache.popitem(last=False)
+        key = (without_texts(turns[0].new), repr(tools), tuple(turn.calls for turn in turns), ending)
+        return self._experiments.remembered(
+            key, lambda: self._experiments.settle([turn.with_stand_ins() for turn in turns], tools, ending)
+        )

@@ -1,38 +1,52 @@
-"""The seam's experiments: renders of probe conversations, compared id for id."""
+"""Experiments about the boundary between turns: renders of probe conversations, compared id for id.
+
+With a renderer that writes ChatML, and ``ping0`` for the new message::
+
+    ... <|im_start|>assistant\n omega <|im_end|>\n<|im_start|>user\n ping0    <|im_end|>\n<|im_start|>assistant\n
+    ... <|im_start|>assistant\n xray  <|im_end|>\n<|im_start|>user\n ping0    <|im_end|>\n<|im_start|>assistant\n
+    ... <|im_start|>assistant\n omega <|im_end|>\n<|im_start|>user\n yankeeping0 <|im_end|>\n<|im_start|>assistant\n
+    |------------ head ---------------|------------ gap -------------|--------------- tail -------------------|
+
+The first two end alike from the end of the answer on; the first and the third start alike up to the new message. ``<|im_end|>``
+is the one token of the gap at which sampling stops: it closes the turn, and what stands behind it continues the conversation.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
 
-from .probe_turns import MARKERS, STAND_IN, ProbeTurn, altered
+from ..reasons import reason_of
+from .probe_turns import ANSWERS, STAND_IN, ProbeTurn, altered
 
 Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
-"""Messages and tools, both in normal form, to prompt ids that end with the opener of the next assistant turn."""
+"""Messages and tools, both in normal form, to prompt ids that end with the generation prompt."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Gap:
-    """What an experiment found: ``head`` ends where the assistant's text stops mattering, ``gap`` where N starts to.
+    """The ids of a render, cut where the assistant's text stops mattering and where the new messages start to.
 
-    ``shows_from`` is the first position, counted from the start of the gap, at which any message of N shows alone.
+    ``shows_from`` counts from the start of the gap.
     """
 
-    head: tuple[int, ...]
-    gap: tuple[int, ...]
-    tail: tuple[int, ...]
-    shows_from: int
+    head: tuple[int, ...]  # ... <|im_start|>assistant\nomega
+    gap: tuple[int, ...]  # <|im_end|>\n<|im_start|>user\n
+    tail: tuple[int, ...]  # ping0<|im_end|>\n<|im_start|>assistant\n
+    shows_from: int  # 5: the first position at which any new message shows alone
 
 
 @dataclass(frozen=True)
-class Seam:
-    """A close and what follows it: ``head`` ends with the close, ``before_close`` lies between the assistant's text and it.
+class TurnBoundary:
+    """The token that closes an assistant's turn, and what stands around it.
 
     ``probe`` is the turn that it was learned from, in a conversation that the template accepts.
     ``calls_alone`` where the format shows text beside calls behind their results, as Gemma 4's template does: then the tail is
@@ -40,10 +54,10 @@ class Seam:
     """
 
     probe: ProbeTurn
-    head: tuple[int, ...]
-    before_close: tuple[int, ...]
-    close: int
-    tail: tuple[int, ...]
+    head: tuple[int, ...]  # ... <|im_start|>assistant\nomega<|im_end|>
+    before_close: tuple[int, ...]  # nothing here; \n</tool_call> in a turn of calls
+    close: int  # <|im_end|>
+    tail: tuple[int, ...]  # \n<|im_start|>user\nping0<|im_end|>\n<|im_start|>assistant\n
     calls_alone: bool = False
 
 
@@ -54,54 +68,73 @@ class Experiments:
         render: Messages and tools to prompt ids.
         stops: The ids at which sampling stops.
         special: Ids of control tokens.
+        size: How many results are remembered.
     """
 
-    def __init__(self, render: Render, stops: frozenset[int], special: frozenset[int]) -> None:
+    def __init__(self, render: Render, stops: frozenset[int], special: frozenset[int], size: int) -> None:
         self._render_upstream, self._stops, self._special = render, stops, special
-        self._closes: dict[tuple[str, bool], tuple[int, ...]] = {}
-        self._accepted = 0  # which of a turn's variants the template took last
+        self._known: OrderedDict[Any, Any] = OrderedDict()
+        self._size = size
 
-    def settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
-        """The seam of the first hypothesis, if all others, and the turn with other trimmings, show the same tail."""
+    def remembered(self, key: Any, experiment: Callable[[], Result]) -> Result:
+        """What an experiment comes to, a decline too, made once a key: the key has all that it depends on."""
+        if key not in self._known:
+            try:
+                self._known[key] = experiment()
+            except BridgeDeclined as declined:
+                self._known[key] = declined
+            if len(self._known) > self._size:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        known: Result | BridgeDeclined = self._known[key]
+        if isinstance(known, BridgeDeclined):
+            raise type(known)(known.reason, fix=known.fix)
+        return known
+
+    def settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+        """The boundary by the first hypothesis, if all others, and the turn with other optional parts, show the same tail."""
         return self._in_accepted(turns, lambda accepted: self._settle(accepted, tools, ending))
 
     def _in_accepted(self, turns: Sequence[ProbeTurn], experiment: Callable[[Sequence[ProbeTurn]], Result]) -> Result:
         """The experiment in the first conversation that the template accepts; all hypotheses are put in the same one."""
-        variants = list(zip(*(turn.variants() for turn in turns), strict=True))
         refusal: Refused | None = None
-        for at in sorted(range(len(variants)), key=lambda at: at != self._accepted):
+        for variant in zip(*(turn.variants() for turn in turns), strict=True):
             try:
-                found = experiment(variants[at])
+                return experiment(variant)
             except Refused as error:
                 refusal = refusal or error
-            else:
-                self._accepted = at
-                return found
         assert refusal is not None
         raise refusal
 
-    def _settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
-        seam = self.seam(turns[0], tools, ending)
+    def _settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+        boundary = self.boundary(turns[0], tools, ending)
         for turn in turns[1:]:
-            if turn != turns[0] and not self._shows(turn, tools, seam):
+            if turn != turns[0] and not self._shows(turn, tools, boundary.tail):
                 raise NotSettled
-        for turn in turns[0].trimmings():
-            if self._shows(turn, tools, seam):
+        for turn in turns[0].with_optional_parts():
+            if self._shows(turn, tools, boundary.tail):
                 continue
-            if not turn.text:
+            if turns[0].text or not turn.text:
                 raise BridgeDeclined("how the new messages are rendered depends on more of the history than its last close")
-            seam = replace(seam, calls_alone=True)
-        return seam
+            boundary = replace(boundary, calls_alone=True)
+        return boundary
 
-    def _shows(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, seam: Seam) -> bool:
+    def _shows(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, tail: tuple[int, ...]) -> bool:
         """Whether this turn, followed by the new messages, ends with the same tail, or isn't a turn of this format at all."""
         try:
             ids = self.render(turn.history() + turn.new, tools)
         except BridgeDeclined:
             return True
-        return tuple(ids[len(ids) - len(seam.tail) :]) == seam.tail and len(ids) > len(seam.tail)
+        return tuple(ids[len(ids) - len(tail) :]) == tail and len(ids) > len(tail)
 
-    def seam(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> Seam:
+    def boundary(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+        """The close of a turn, found in the gap between it and the new messages.
+
+        Args:
+            turn: The turn, with the new messages.
+            tools: Declarations.
+            ending: A control token that the completion ends with, which may close the turn too.
+        """
         gap = self.gap(turn, tools)
         closes = self._stops | self.history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
         at = [index for index, token in enumerate(gap.gap) if token in closes]
@@ -118,13 +151,13 @@ class Experiments:
             tail = (gap.gap + gap.tail)[at[0] + 1 :]
         elif turn.calls:
             # Some formats don't close a turn of calls: then the results must continue as they do after text.
-            plain = self.seam(replace(turn, calls=(), text=""), tools, ending)
+            plain = self.boundary(replace(turn, calls=(), text=""), tools, ending)
             before, close, tail = (), plain.close, plain.tail
             if not tail or len(gap.gap + gap.tail) < len(tail) or whole[len(whole) - len(tail) :] != tail:
                 raise BridgeDeclined("there is no close token between the calls of the assistant's turn and the new messages")
         else:
             raise BridgeDeclined("there is no close token between the assistant's turn and the new messages")
-        return Seam(turn, whole[: len(whole) - len(tail)], before, close, tail)
+        return TurnBoundary(turn, whole[: len(whole) - len(tail)], before, close, tail)
 
     def _ends_in(self, gap: tuple[int, ...], at: int, ending: int | None) -> bool:
         """Whether the close at this place ends a message of the turn, and the stop right behind it the turn (Inkling)."""
@@ -132,21 +165,22 @@ class Experiments:
 
     def history_close(self, new: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> frozenset[int]:
         """The close that history uses where it isn't a stop id (``<|end|>`` in harmony; a role tag in GLM)."""
-        found: set[int] = set()
+        closes: set[int] = set()
         for role in ("user", new[0]["role"]):
-            key = (role, bool(tools))
-            if key not in self._closes:
-                try:
-                    turn = ProbeTurn([{"role": role, "content": STAND_IN}])
-                    self._closes[key] = self._in_accepted([turn], lambda turns: self.gap(turns[0], tools)).gap[:1]
-                except BridgeDeclined:
-                    self._closes[key] = ()
-            found.update(token for token in self._closes[key] if token in self._special)
-        return frozenset(found)
+            turn = ProbeTurn([{"role": role, "content": STAND_IN}])
+            closes.update(self.remembered(("history close", role, repr(tools)), partial(self._first_of_gap, turn, tools)))
+        return self._special & closes
+
+    def _first_of_gap(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> tuple[int, ...]:
+        try:
+            return self._in_accepted([turn], lambda turns: self.gap(turns[0], tools)).gap[:1]
+        except BridgeDeclined:
+            return ()
 
     def gap(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> Gap:
+        """The gap between an assistant's turn and the new messages; see the top of this module."""
         new = turn.new
-        one, other = (self.render(turn.history(marker) + new, tools) for marker in MARKERS)
+        one, other = (self.render(turn.history(answer) + new, tools) for answer in ANSWERS)
         suffix = common_prefix(reversed(one), reversed(other))
         if suffix >= min(len(one), len(other)):
             raise BridgeDeclined("the renderer drops the assistant's turn")
@@ -166,14 +200,14 @@ class Experiments:
         return Gap(tuple(one[:start]), tuple(one[start:end]), tuple(one[end:]), shows_from)
 
     def render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
+        """The ids of a probe conversation, or ``Refused``."""
         try:
             return list(self._render_upstream([dict(message) for message in messages], tools))
         except BridgeDeclined:
             raise
-        except RendererError as error:
-            raise Refused(f"the renderer refuses: {str(error).splitlines()[0]}") from error
         except Exception as error:
-            raise Refused(f"the renderer refuses the new messages: {type(error).__name__}: {error}") from error
+            what = "" if isinstance(error, RendererError) else " the new messages"
+            raise Refused(f"the renderer refuses{what}: {reason_of(error)}") from error
 
 
 class Refused(BridgeDeclined):

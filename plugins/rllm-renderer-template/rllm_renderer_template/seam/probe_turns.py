@@ -1,18 +1,21 @@
-"""Probe conversations for the seam's experiments: what the assistant turn before the new messages may have been."""
+"""Probe conversations that end with an assistant's turn, which may have been of several kinds, and new messages."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rllm_renderer_core.normal_form.pairing import Call, results_in
+from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, VALUE, call_ids, tool_call
 
-# Two texts without a common prefix or suffix, and one that no message starts with; each a few ordinary tokens.
-MARKERS = ("alpha1", "omega7")
-ALTERED = "zq9"
-STAND_IN = "ping"
-CALL: tuple[Call, ...] = (("f0", "call00000"),)
+ANSWERS = (ANSWER, VALUE)
+"""Two texts of an assistant's turn, without a common start or end."""
+ALTERED = KEY
+"""What a message is altered by: another start."""
+STAND_IN = str(QUESTION["content"])
+CALL: tuple[Call, ...] = ((NAME, call_ids()[0]),)
 
 
 @dataclass(frozen=True)
@@ -31,24 +34,24 @@ class ProbeTurn:
         turns = [self, replace(self, system=not self.system)]
         return [*turns, *(replace(turn, text="" if turn.text else "ok") for turn in turns)] if self.calls else turns
 
-    def history(self, marker: str = MARKERS[0]) -> list[dict[str, Any]]:
-        """A probe conversation whose assistant turn ends with the marker, as text or as the argument of its last call."""
-        turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else marker}
+    def history(self, answer: str = ANSWERS[0]) -> list[dict[str, Any]]:
+        """A probe conversation whose assistant turn ends with this answer, as text or as the argument of its last call."""
+        turn: dict[str, Any] = {"role": "assistant", "content": self.text if self.calls else answer}
         if self.reasoning is not None:
             turn["reasoning_content"] = self.reasoning
         if self.calls:
-            arguments = f'{{"q": "{marker}"}}'
+            arguments = json.dumps({KEY: answer})
             turn["tool_calls"] = [
-                {"id": call_id or _id("call", at), "type": "function", "function": {"name": name, "arguments": arguments}}
-                for at, (name, call_id) in enumerate(self.calls)
+                tool_call(name, arguments, call_id or call_ids(at=at)[0]) for at, (name, call_id) in enumerate(self.calls)
             ]
         opening = [{"role": "system", "content": "s"}] if self.system else []
-        return [*opening, {"role": "user", "content": "ping"}, turn]
+        return [*opening, QUESTION, turn]
 
-    def trimmings(self) -> list[ProbeTurn]:
+    def with_optional_parts(self) -> list[ProbeTurn]:
         """The same turn as it may also look; none of it may change what follows the close."""
         turns = [replace(self, reasoning="why"), replace(self, system=not self.system)]
-        return [*turns, replace(self, text="" if self.text else "ok")] if self.calls else turns
+        texts = () if not self.calls else ("", "so") if self.text else ("ok",)
+        return [*turns, *(replace(self, text=text) for text in texts)]
 
     def with_stand_ins(self) -> ProbeTurn:
         """The same shape with contents of one word, each its own, so that their order shows; blank contents stay, since
@@ -57,12 +60,7 @@ class ProbeTurn:
         return replace(self, new=new)
 
 
-def _id(start: str, at: int) -> str:
-    """An id of nine letters and digits, which is what the strictest templates (Mistral's) take."""
-    return f"{start}{at:0{9 - len(start)}}"
-
-
-def shape_of(new: list[dict[str, Any]]) -> str:
+def without_texts(new: list[dict[str, Any]]) -> str:
     """All of the messages but what their text says; a blank text counts as it is, since templates drop or trim it."""
     return repr([{**m, "content": "text" if m["content"].strip() else [m["content"]]} for m in new])
 
@@ -83,16 +81,18 @@ def possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> lis
     """
     results = [new[index] for index in results_in(new)]
 
-    def placeholders(name: str, call_id: str) -> tuple[tuple[str, str], ...]:
+    def placeholders(name: str, first: int) -> tuple[tuple[str, str], ...]:
         kept = results if keep else [{}] * len(results)
-        return tuple((m.get("name") or f"{name}{at}", m.get("tool_call_id") or _id(call_id, at)) for at, m in enumerate(kept))
+        return tuple(
+            (m.get("name") or f"{name}{at}", m.get("tool_call_id") or call_ids(at=first + at)[0]) for at, m in enumerate(kept)
+        )
 
-    calls, other = placeholders("f", "call"), placeholders("look_up", "id7")
+    calls, other = placeholders("f", 0), placeholders("look_up", 7000)
     first = _with_results(new, calls, named=named)
     return [
         ProbeTurn(first, calls),
         ProbeTurn(_with_results(new, other, named=named), other),
-        ProbeTurn(first, (*calls, ("more", "more00000"))),
+        ProbeTurn(first, (*calls, ("more", call_ids(at=900)[0]))),
         ProbeTurn(first, calls[::-1]),
     ]
 

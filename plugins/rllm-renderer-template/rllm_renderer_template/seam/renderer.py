@@ -1,4 +1,4 @@
-"""What renderers share that give ids alone: no attribution, and the seam as their bridge."""
+"""What renderers share that give ids alone: no attribution, and ``SeamBridge`` as their bridge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, RenderedTokens
 
 from .bridge import SeamBridge
@@ -14,7 +15,10 @@ from .bridge import SeamBridge
 class SeamedRenderer(ABC):
     """The base of a renderer whose ``render_ids`` is all that is known of its format."""
 
-    takes_views = True  # the seam never copies the previous prompt
+    @property
+    def traits(self) -> RendererTraits:
+        """See ``RendererTraits``; a subclass replaces what it knows."""
+        return RendererTraits(takes_views=True)  # SeamBridge never copies the previous prompt
 
     @abstractmethod
     def render_ids(
@@ -25,10 +29,10 @@ class SeamedRenderer(ABC):
     @property
     @abstractmethod
     def seam(self) -> SeamBridge:
-        """The seam over ``prompt_ids``."""
+        """The bridge over ``prompt_ids``."""
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[int]:
-        """The ids of a prompt, as the seam renders its probe conversations."""
+        """The ids of a prompt, as the bridge renders its probe conversations."""
         return self.render_ids(messages, tools=tools, add_generation_prompt=True)
 
     def render(
@@ -46,7 +50,7 @@ class SeamedRenderer(ABC):
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
-        """The seam's bridge; a ``BridgeDeclined`` where it can't be proven."""
+        """What ``SeamBridge`` appends; a ``BridgeDeclined`` where it can't be proven."""
         return self.seam.bridge_to_next_turn(
             previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from rllm_renderer_core.types import ToolCallStatus
 
+from ..literals import first_of
 from .notations import Arguments
 
 
@@ -60,55 +62,47 @@ class Sample:
 
     def first(self, *words: str, text: str = "", low: int = -1, high: int | None = None) -> int | None:
         """Where the first of these words stands in the turn."""
-        text, low = text or self.one, self.low if low < 0 else low
-        found = [at for word in words if (at := text.find(word, low, len(text) if high is None else high)) >= 0]
-        return min(found, default=None)
+        return first_of(words, text or self.one, self.low if low < 0 else low, high)
 
 
-class CallStyle(Protocol):
+class CallStyle(ABC):
     """A learned way of writing calls.
 
     Attributes:
         label: How arguments are written, for people.
         start, end: The span of the first call in the sample that this was learned from.
         name_in_id: Whether a call shows its id alone, with the name in it (Kimi: ``functions.look:0``).
+        tail: What closes a call, as learned from the turn.
         nests: Whether values are written in tags of their own, which hold control ids (MiniMax-M3).
     """
 
+    label: str
     start: int
     end: int
-    name_in_id: bool
+    name_in_id: bool = False
+    tail: str = ""  # "\n</tool_call>"
+    nests: bool = False
 
-    @property
-    def nests(self) -> bool: ...
-
-    @property
-    def label(self) -> str: ...
-
+    @abstractmethod
     def parse(self, text: str, at: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:
         """The calls of the block that starts here, and where it ends.
 
         Raises:
             BadCall: None can be read.
         """
-        ...
 
+    @abstractmethod
     def starts(self, text: str, at: int) -> bool:
         """Whether a call may start here."""
-        ...
 
+    @abstractmethod
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
         """Where the second call of the sample starts and ends.
 
         Raises:
             Declined: It isn't written like the first.
         """
-        ...
 
     def covers(self, text: str, at: int, word: str) -> bool:
         """Whether the one JSON text that starts here, a list of calls, holds this word of the second call too."""
-        ...
-
-    def set_tail(self, tail: str) -> None:
-        """Told what closes a call, as learned from the turn."""
-        ...
+        return False

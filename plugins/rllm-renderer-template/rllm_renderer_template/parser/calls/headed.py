@@ -13,7 +13,7 @@ from rllm_renderer_core.types import ToolCallStatus
 
 from ..id_text import CONTROL
 from ..literals import Unlike, atoms, pattern
-from .attempt import Attempt, BadCall, Declined, Sample
+from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .notations import Reader, Unreadable, json_object, plain_keywords, python_keywords, python_object, quoted_object
 
 _NAME, _ID = r"(?P<name>[\w.\-/:$@]+?)", r"(?P<id>[^\s\"\ud800-\udfff]+?)"
@@ -80,7 +80,7 @@ def _slots(text: str, name: str, ident: str) -> list[str]:
 
 
 @dataclass
-class HeadedCalls:
+class HeadedCalls(CallStyle):
     """A head, then an object that ``reader`` reads, which starts with ``bracket``."""
 
     label: str
@@ -88,7 +88,6 @@ class HeadedCalls:
     bracket: str
     reader: Reader
     end: int
-    nests: bool = False
 
     def __post_init__(self) -> None:
         self.start, self.name_in_id = self.head.start, self.head.name_in_id
@@ -118,12 +117,6 @@ class HeadedCalls:
             return start, self.reader(text, bracket)[1]
         except Unreadable:
             raise Declined("a second call isn't written like the first") from None
-
-    def covers(self, text: str, at: int, word: str) -> bool:
-        return False
-
-    def set_tail(self, tail: str) -> None:
-        pass
 
 
 _LABELS = {

@@ -11,7 +11,7 @@ from typing import Any
 from rllm_renderer_core.normal_form.arguments import json_status
 from rllm_renderer_core.types import ToolCallStatus
 
-from .attempt import Attempt, BadCall, Declined, Sample
+from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .notations import Unreadable, json_end, json_members
 
 Path = tuple[str | int | None, ...]
@@ -22,28 +22,22 @@ _TWINS = {"parameters": "arguments", "arguments": "parameters"}
 
 
 @dataclass
-class JsonCalls:
+class JsonCalls(CallStyle):
     """Where a call's parts stand in its JSON.
 
-    Attributes:
-        calls: Where the list of calls stands; ``None`` where the text is one call.
-        name: Where the name stands in a call; ``None`` where it is the only key.
-        arguments: Where the arguments stand.
-        id: Where the id stands; ``None`` where there is none.
+    ``calls`` is where the list of calls stands, ``None`` where the text is one call; ``name`` is ``None`` where the name is the
+    only key, ``id`` where there is none.
     """
 
-    calls: Path | None
-    name: Path | None
-    arguments: Path
-    id: Path | None
+    calls: Path | None  # () in [{"name": ...}], ("tool_calls",) in {"tool_calls": [...]}
+    name: Path | None  # ("name",)
+    arguments: Path  # ("arguments",)
+    id: Path | None  # ("id",)
     start: int = 0
     end: int = 0
-    name_in_id: bool = False
-    nests: bool = False
 
-    @property
-    def label(self) -> str:
-        return "a JSON list of calls" if self.calls is not None else "one JSON object a call"
+    def __post_init__(self) -> None:
+        self.label = "a JSON list of calls" if self.calls is not None else "one JSON object a call"
 
     def starts(self, text: str, at: int) -> bool:
         return text[at : at + 1] in ("{", "[")
@@ -114,9 +108,6 @@ class JsonCalls:
             return self.calls is not None and json_end(text, at) > text.index(word, at)
         except Unreadable:
             return False
-
-    def set_tail(self, tail: str) -> None:
-        pass
 
 
 def learn_json_calls(sample: Sample) -> JsonCalls:

@@ -1,4 +1,4 @@
-"""The calls of a turn: three literals around them (before, between, after) and the style of each."""
+"""The calls of a turn: the delimiters around them (before, between, after) and the style of each."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ class CallSection:
 
     Args:
         style: How one call is written.
-        before: The literal before the first call; may be empty (bare JSON).
-        between: The literal between two; ``None`` where a turn has one call or one list of calls.
-        after: The literal behind the last.
-        frame: The other literals of the turn, whose control ids don't belong in a value.
+        before: Stands before the first call, as ``<tool_call>\\n``; may be empty (bare JSON).
+        between: Stands between two, as ``\\n</tool_call>\\n<tool_call>\\n``; ``None`` where a turn has one call or
+            one list of calls.
+        after: Stands behind the last, as ``\\n</tool_call>``.
+        delimiters: The other ones of the turn, whose control ids don't belong in a value.
         marks: Characters of control ids behind which calls without an opening literal may start, in the middle of a text too.
     """
 
     def __init__(
-        self, style: CallStyle, before: str, between: str | None, after: str, frame: Sequence[str], marks: str = ""
+        self, style: CallStyle, before: str, between: str | None, after: str, delimiters: Sequence[str], marks: str = ""
     ) -> None:
         self.style, self.before, self.between, self.after = style, before, between, after
         self.close = common_start([between, after]) if between is not None else after
-        style.set_tail(self.close)
+        style.tail = self.close
         opening = core(before)
         first = atoms(opening)[0] if opening else ""
         marked = bool(CONTROL.match(first)) or first[:1] == "<"
@@ -54,11 +55,11 @@ class CallSection:
         self._trigger = re.compile((pattern(first if marked else opening)) if opening else bare)
         self._before, self._close = loose(before), loose(self.close)
         joined = pattern(core(self.close)) + r"\s*" + pattern(core(before))
-        self._seam = re.compile(joined) if core(self.close) and opening else None
+        self._joint = re.compile(joined) if core(self.close) and opening else None
         following = "" if between is None else between[len(self.close) :]
         self._next = None if between is None else loose(following)
         self._after = loose(after[len(self.close) :])
-        self.structural = controls(before, between or "", after, *frame)
+        self.structural = controls(before, between or "", after, *delimiters)
         marked = bool(CONTROL.search(following)) or core(following)[:1] == "<"
         edges = [core(self.close), core(after), core(following) if marked else "", opening]
         self._resume = re.compile("|".join(pattern(edge) for edge in edges if edge) or r"\Z")
@@ -141,7 +142,7 @@ class CallSection:
     def _joined(self, value: Any) -> bool:
         """Whether a value has a call's close and the next one's opening: it lost its own close, and swallowed a call."""
         texts = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else ()
-        return any(self._seam.search(text) for text in texts if isinstance(text, str)) if self._seam is not None else False
+        return any(self._joint.search(text) for text in texts if isinstance(text, str)) if self._joint is not None else False
 
     def _marked(self, value: Any) -> bool:
         """Whether a control id of the format stands in a value or a name.

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.normal_form.arguments import Schema, json_value
@@ -18,7 +19,7 @@ from rllm_renderer_core.types import ToolCallStatus
 
 from ..id_text import CONTROL
 from ..literals import common_end, common_start, core, lead, pattern, trail, trimmed, until_stop
-from .attempt import Attempt, BadCall, Declined, Sample
+from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .headed import Head
 from .notations import Unreadable, python_value
 
@@ -32,15 +33,12 @@ _SPECIAL = "a <b> & c\nd"
 
 
 @dataclass
-class TaggedCalls:
-    """The literals of a call with tagged parameters.
+class TaggedCalls(CallStyle):
+    """The delimiters of a call with tagged parameters.
 
     Attributes:
         head: Name and id.
-        before: Between the head and the first parameter.
-        opening: Before a parameter's name.
-        kinds: Between name and value; two where the format tells strings (the first) from other values.
-        closing: Behind a value, with ``KEY`` for the name.
+        value_opens: Between name and value; two where the format tells strings (the first) from other values.
         wrap: Around a string with special characters, ``None`` where nothing is.
         item: Name of the members of a list, where values nest; ``None`` where they don't.
         python: Whether lists and objects are printed as Python does.
@@ -48,41 +46,35 @@ class TaggedCalls:
         end: Where the call's last parameter ends in the sample.
     """
 
-    head: Head
-    before: str
-    opening: str
-    kinds: tuple[str, ...]
-    closing: str
-    wrap: tuple[str, str] | None
-    item: str | None
+    label = "text between tags for each parameter"
+
+    head: Head  # look
+    before: str  # ">\n", between the head and the first parameter
+    opening: str  # "<parameter="
+    value_opens: tuple[str, ...]  # (">\n",)
+    closing: str  # "\n</parameter>\n", with ``KEY`` for the parameter's name
+    wrap: tuple[str, str] | None  # ("<![CDATA[", "]]>")
+    item: str | None  # "item"
     python: bool
-    empty: str
+    empty: str  # ">"
     end: int
-    label: str = "text between tags for each parameter"
 
     def __post_init__(self) -> None:
-        self.start, self.name_in_id = self.head.start, self.head.name_in_id
+        self.start, self.name_in_id, self.nests = self.head.start, self.head.name_in_id, self.item is not None
         opening = r"\s*" + pattern(core(self.opening))
-        kinds = "|".join(f"(?P<kind{at}>{pattern(core(kind))})" for at, kind in enumerate(self.kinds))
-        self._parameter = re.compile(opening + r"(?P<key>" + _KEY + r")(?:" + kinds + ")")
+        value_open = "|".join(f"(?P<kind{at}>{pattern(core(kind))})" for at, kind in enumerate(self.value_opens))
+        self._parameter = re.compile(opening + r"(?P<key>" + _KEY + r")(?:" + value_open + ")")
         before = core(self.before)
         follows = pattern(before) if before else "|".join(map(pattern, filter(None, (core(self.opening), core(self.empty)))))
         self._head = re.compile(self.head.pattern + rf"(?=\s*(?:{follows}))", re.S)
         self._before = re.compile(r"\s*" + pattern(before))
-        self.set_tail("")
 
-    @property
-    def nests(self) -> bool:
-        return self.item is not None
-
-    def set_tail(self, tail: str) -> None:
-        self._behind = rf"(?=\s*(?:{pattern(core(self.opening))}|{pattern(core(tail)) or chr(92) + 'Z'}))"
+    @cached_property
+    def _behind(self) -> str:
+        return rf"(?=\s*(?:{pattern(core(self.opening))}|{pattern(core(self.tail)) or chr(92) + 'Z'}))"
 
     def starts(self, text: str, at: int) -> bool:
         return self._head.match(text, at) is not None
-
-    def covers(self, text: str, at: int, word: str) -> bool:
-        return False
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
         end = text.index(sample.values[1], low) + len(sample.values[1])
@@ -113,7 +105,7 @@ class TaggedCalls:
         certain = True
         while found := self._parameter.match(text, at):
             key = found["key"]
-            kind = next(index for index in range(len(self.kinds)) if found[f"kind{index}"] is not None)
+            kind = next(index for index in range(len(self.value_opens)) if found[f"kind{index}"] is not None)
             if self.item is not None and self._parameter.match(text, found.end()):
                 value, fine, end = self._members(text, found.end())
                 closed = re.compile(r"\s*" + pattern(core(self._closing(key)))).match(text, end)
@@ -138,14 +130,14 @@ class TaggedCalls:
         found = re.compile(pattern(core(closing)) + behind).search(text, at)
         if found is None:
             raise BadCall(ToolCallStatus.UNCLOSED_BLOCK)
-        return trimmed(text[at : found.start()], trail(self.kinds[0]), lead(closing)), False, found.end()
+        return trimmed(text[at : found.start()], trail(self.value_opens[0]), lead(closing)), False, found.end()
 
     def _tagged(self, written: str, closing: str) -> bool:
         """Whether tags of the format stand in a value as the format writes them: what was meant can't be told then.
 
         Where it writes them on lines of their own, the same tags in the middle of a line are text.
         """
-        close, lines = core(closing), lead(closing) == trail(self.kinds[0]) == "\n"
+        close, lines = core(closing), lead(closing) == trail(self.value_opens[0]) == "\n"
         if not lines:
             return close in written or self._parameter.search(written) is not None
         if f"\n{close}" in written or f"{close}\n" in written or written.endswith(close):
@@ -175,7 +167,7 @@ class TaggedCalls:
     def _typed(self, written: Any, kind: int, schema: Schema) -> tuple[Any, bool]:
         if not isinstance(written, str):
             return self._typed_container(written, schema)
-        if len(self.kinds) > 1:
+        if len(self.value_opens) > 1:
             if kind == 0:
                 return written, schema.accepts(written)
             try:
@@ -240,28 +232,28 @@ def learn_tagged_calls(sample: Sample, turn: Callable[[dict[str, Any]], str | No
     before = text[head_end:at]
     opening = common_end([before, between])
     closing = common_start([between[: len(between) - len(opening)], text[behind + len(value) :]])
-    kinds = [text[at + len(key) : behind]]
+    value_opens = [text[at + len(key) : behind]]
     number = turn({key: _NUMBER})
     if number and str(_NUMBER) in number[low:]:
-        kinds.append(number[number.index(key, low) + len(key) : number.index(str(_NUMBER), low)])
-        kinds = kinds[: 1 + (core(kinds[0]) != core(kinds[1]))]
+        value_opens.append(number[number.index(key, low) + len(key) : number.index(str(_NUMBER), low)])
+        value_opens = value_opens[: 1 + (core(value_opens[0]) != core(value_opens[1]))]
     if not core(closing) or not core(opening):
         raise Declined("a call's arguments have no tags that open and close each")
-    if any(word in literal for word in (key, other, sample.names[0]) for literal in (closing.replace(key, KEY), *kinds)):
+    if any(word in literal for word in (key, other, sample.names[0]) for literal in (closing.replace(key, KEY), *value_opens)):
         raise Declined("a call's name or another parameter stands in a parameter's tags")
     shown = none.find(sample.names[0], low)
     rests = [until_stop(text[behind + len(value) + len(closing) :], stops)[0].strip()]
     if shown >= 0:
         rests.append(until_stop(none[shown + len(sample.names[0]) :], stops)[0].strip())
-    nested = _nested(sample, turn, opening, kinds[0])
+    nested = _nested(sample, turn, opening, value_opens[0])
     listed = turn({key: ["vzq1", {other: 2}]})
     return TaggedCalls(
         head=Head.learn(sample, head_end),
         before=before[: len(before) - len(opening)],
         opening=opening,
-        kinds=tuple(kinds),
+        value_opens=tuple(value_opens),
         closing=closing.replace(key, KEY),
-        wrap=_wrap(turn({key: _SPECIAL}), low, kinds[0], closing),
+        wrap=_wrap(turn({key: _SPECIAL}), low, value_opens[0], closing),
         item=nested,
         python=bool(listed and f"['vzq1', {{'{other}': 2}}]" in listed[low:]),
         empty=common_start(rests),

@@ -6,34 +6,93 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rllm_renderer_core.errors import RenderError
-from rllm_renderer_core.probing.calls import ANSWER, IDS, NAME, QUESTION, TOOL, VALUE
+from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, TOOL, VALUE, call_ids, tool_call
 from rllm_renderer_core.types import Message
 
 TextOf = Callable[[list[Message], "list[dict[str, Any]] | None"], str]
 """Messages and tools to text; raises where the template refuses them."""
 
 
-def takes_parts(text_of: Callable[[list[Message]], str]) -> bool:
-    """Whether this template shows contents as lists of parts alone; text is what it gets wherever it shows that."""
-    conversation: list[Message] = [QUESTION, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": VALUE}]
-    words = [str(message["content"]) for message in conversation]
-    for parts in (False, True):
+_THOUGHTS = "thoughts"
+"""What Apertus' template calls a block of reasoning."""
+
+
+class TurnForm:
+    """How this template wants messages, where tools are declared or where none are.
+
+    Args:
+        text_of: Renders without a generation prompt.
+        declared: Whether tools are declared: some templates show calls only then, or have another form for it.
+    """
+
+    def __init__(self, text_of: TextOf, declared: bool) -> None:
+        self._text_of, self._declared = text_of, declared
+
+    def fit(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages in this form.
+
+        Raises:
+            RenderError: The template can't show their calls.
+        """
+        if any(message.get("tool_calls") for message in messages):
+            messages = self._calls.fit(messages)
+        if any(message.get("reasoning_content") for message in messages) and self._takes_blocks:
+            return [in_blocks(message) for message in messages]
+        return [with_parts(message) for message in messages] if self._takes_parts else messages
+
+    @cached_property
+    def _tools(self) -> list[dict[str, Any]] | None:
+        return [TOOL] if self._declared else None
+
+    @cached_property
+    def _calls(self) -> CallForm:
+        def text_of(messages: list[Message], tools: list[dict[str, Any]] | None) -> str:
+            return self._text_of([with_parts(message) for message in messages] if self._takes_parts else messages, tools)
+
+        return CallForm.learn(text_of, declared=self._declared)
+
+    @cached_property
+    def _takes_parts(self) -> bool:
+        """Whether this template shows contents as lists of parts alone; text is what it gets wherever it shows that."""
+        conversation: list[Message] = [QUESTION, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": VALUE}]
+        words = [str(message["content"]) for message in conversation]
+        for parts in (False, True):
+            text = self._shown([with_parts(message) if parts else message for message in conversation])
+            if all(word in text for word in words):
+                return parts
+        return False
+
+    @cached_property
+    def _takes_blocks(self) -> bool:
+        """Whether this template shows reasoning in blocks alone, as Apertus' does: a message's own key for it is dropped."""
+        turn: Message = {"role": "assistant", "content": ANSWER, "reasoning_content": VALUE}
+        plain, blocks = self._shown([QUESTION, turn]), self._shown([QUESTION, in_blocks(turn)])
+        printed = blocks.count(_THOUGHTS) > plain.count(_THOUGHTS)  # the mapping itself, as text (Llama 3)
+        return bool(plain) and VALUE not in plain and VALUE in blocks and ANSWER in blocks and not printed
+
+    def _shown(self, messages: list[Message]) -> str:
         try:
-            text = text_of([with_parts(message) if parts else message for message in conversation])
-        except Exception:  # a template may refuse the one or the other
-            continue
-        if all(word in text for word in words):
-            return parts
-    return False
+            return self._text_of(messages, self._tools)
+        except Exception:  # a template may refuse one form or the other
+            return ""
 
 
 def with_parts(message: Message) -> Message:
     """The message with its text as a list of one part; other contents stay."""
     content = message["content"]
     return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
+
+
+def in_blocks(message: Message) -> Message:
+    """An assistant's message with its reasoning and text as blocks; other messages stay."""
+    if message["role"] != "assistant":
+        return message
+    parts = {_THOUGHTS: message.get("reasoning_content"), "response": message["content"]}
+    return {**message, "content": {"blocks": [{"type": kind, "text": text} for kind, text in parts.items() if text]}}
 
 
 @dataclass(frozen=True)
@@ -59,12 +118,12 @@ class CallForm:
         """The first form in which the template shows a call: its name and its argument.
 
         Args:
-            text_of: Renders without an opener.
-            declared: Whether tools are declared: some templates show calls only then, or have another one for it.
+            text_of: Renders without a generation prompt.
+            declared: Whether tools are declared.
         """
         why = "the chat template shows no tool calls"
         tools = [TOOL] if declared else None
-        for answered, call_id, empty in itertools.product((True, False), IDS, ("", None)):
+        for answered, call_id, empty in itertools.product((True, False), call_ids(), ("", None)):
             shown = {}
             for spacing in ("text", "compact", "mapping"):
                 try:
@@ -76,7 +135,7 @@ class CallForm:
                 more = {word: text.count(word) > without.count(word) for word in (NAME, VALUE, "None")}
                 if more[NAME] and more[VALUE] and not more["None"]:
                     shown[spacing] = text
-            raw = json.dumps({"q": VALUE}, separators=(",", ":"))
+            raw = json.dumps({KEY: VALUE}, separators=(",", ":"))
             as_text = raw in shown.get("compact", "")
             if as_text and "mapping" in shown:
                 as_text = shown["mapping"] in (shown.get("text"), shown["compact"])
@@ -116,12 +175,11 @@ class CallForm:
 
 
 def _probe(call_id: str, spacing: str, content: str | None, answered: bool) -> list[Message]:
-    value = {"q": VALUE}
+    value = {KEY: VALUE}
     arguments: Any = value
     if spacing != "mapping":
         arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))
-    call = {"id": call_id, "type": "function", "function": {"name": NAME, "arguments": arguments}}
-    turn: Message = {"role": "assistant", "content": content, "tool_calls": [call]}
+    turn: Message = {"role": "assistant", "content": content, "tool_calls": [tool_call(NAME, arguments, call_id)]}
     # The result has no name, so that the name shows in the call or nowhere.
     result: Message = {"role": "tool", "tool_call_id": call_id, "content": "five"}
     return [QUESTION, turn, result] if answered else [QUESTION, turn]

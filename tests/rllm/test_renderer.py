@@ -1,4 +1,4 @@
-"""What rLLM's code calls of a renderer: texts, errors as a server says them, wishes that only some models can grant."""
+"""What rLLM's code calls of a renderer: texts, errors as a server answers them, settings that only some models have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import real_tokenizers
 import rllm_renderer_rllm as rllm
-from rllm_renderer_rllm.refusals import in_rllms_words
+from rllm_renderer_rllm.http_errors import with_rllm_names
 from rllm_renderer_training import UnreachableTurnError
 
 from rllm_renderer_core import (
@@ -33,7 +33,7 @@ def renderer():
     return rllm.resolve(MODEL, real_tokenizers.load(MODEL), disable_thinking=True, reasoning_effort="high").renderer
 
 
-def test_a_wish_without_a_mode_is_logged_and_the_other_is_kept(caplog):
+def test_a_setting_without_a_mode_is_logged_and_the_other_is_kept(caplog):
     if why := real_tokenizers.missing(MODEL):
         pytest.skip(why)
     caplog.set_level(logging.INFO, logger="rllm_renderer")
@@ -106,15 +106,6 @@ def test_bridges_of_a_copy_dont_wait_for_renders(renderer):
         assert pool.submit(copy.bridge_to_next_turn, prompt, sampled, ASKED).result(timeout=60).token_ids == wanted
 
 
-def test_is_content_is_what_the_model_samples(renderer):
-    out = renderer.render([*ASKED, {"role": "assistant", "content": "Two."}])
-    sampled = [token for token, mine in zip(out.token_ids, out.is_content, strict=True) if mine]
-    assert renderer.tokenizer.decode(sampled) == "Two.<|im_end|>"
-    out.sampled_mask = None
-    with pytest.raises(RenderError, match="supervised"):
-        _ = out.is_content
-
-
 def test_a_trainer_gets_what_the_model_samples_and_no_refused_tools(renderer):
     with pytest.warns(UserWarning, match="web_search"):
         (example,) = renderer.supervised([*ASKED, {"role": "assistant", "content": "Two."}], tools=[{"type": "web_search"}])
@@ -151,7 +142,7 @@ def test_errors_as_an_openai_server_says_them(error, status, param):
 
 def test_errors_about_the_choice_name_rllms_flags():
     error = NoBackendError("no backend covers 'x'", fix="renderer=", explanation="table")
-    out = in_rllms_words(error)
+    out = with_rllm_names(error)
     assert type(out) is NoBackendError and out.explanation == "table" and out.fix == "renderer="
     assert "--renderer-family" in str(out) and str(out).startswith("no backend covers 'x'")
-    assert in_rllms_words(BridgeDeclined("why")).reason == "why"
+    assert with_rllm_names(BridgeDeclined("why")).reason == "why"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import real_tokenizers
 import rllm_renderer_rllm as rllm
-from rllm_renderer_rllm.chunks import without_chunks
+from rllm_renderer_rllm.image_chunks import without_images
 
 from rllm_renderer_core import BridgeDeclined
 
@@ -69,4 +69,4 @@ def test_what_a_prompt_opens_is_seen_behind_an_image(renderer):
 
 @pytest.mark.parametrize("prompt", [[1, 2], (1, 2), [], None, "ab", 7], ids=repr)
 def test_what_has_no_image_stays_the_object_it_is(prompt):
-    assert without_chunks(prompt) is prompt
+    assert without_images(prompt) is prompt

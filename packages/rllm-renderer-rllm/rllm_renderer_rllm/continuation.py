@@ -1,4 +1,4 @@
-"""Whether a caller's messages go on from a completion, so that its sampled ids may stand for the assistant's message."""
+"""Whether a caller's messages go on from a completion, so that its sampled ids may stand for the assistant message."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from .messages import plain_messages
 
 
 def follows_completion(new_messages: Sequence[Message], output: Any) -> bool:
-    """Whether the first of these messages is the completion, and no other is the assistant's.
+    """Whether the first of these messages is the completion, and no other is from the assistant.
 
-    A message that was edited, another of several samples, and an answer that was thrown away are told by this: ids of the
-    completion would then say to the model what the messages don't say. White space at the edges of a text doesn't count, since
-    parsers strip it. Reasoning may be left out, and calls where a result of theirs follows: rLLM's ``Step`` leaves them out.
+    ``False`` where the message was edited, is another one of several samples, or replaces a completion that was thrown away:
+    the sampled ids would then tell the model something that the messages don't say. White space at the edges of a text doesn't
+    count, since parsers strip it. Reasoning may be left out, and tool calls where a tool result follows: rLLM's ``Step`` leaves
+    them out.
 
     Args:
         new_messages: What follows the messages that the completion answered.
@@ -57,12 +58,12 @@ def _of_message(message: Message) -> _Answer | None:
         return None
     if plain["role"] != "assistant" or not isinstance(plain["content"], str):
         return None
-    calls = [_said(call["function"]["name"], call["function"]["arguments"]) for call in plain.get("tool_calls", ())]
+    calls = [_comparable(call["function"]["name"], call["function"]["arguments"]) for call in plain.get("tool_calls", ())]
     return _Answer(plain["content"].strip(), (plain.get("reasoning_content") or "").strip(), calls)
 
 
 def _of_output(output: Any) -> _Answer:
-    calls = [_said(*_parts(call)) for call in output.tool_calls or ()]
+    calls = [_comparable(*_name_and_arguments(call)) for call in output.tool_calls or ()]
     return _Answer((output.content or "").strip(), (output.reasoning or "").strip(), calls)
 
 
@@ -70,11 +71,11 @@ def _role(message: Any) -> Any:
     return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
 
 
-def _parts(call: Any) -> tuple[str, Any]:
-    """Name and arguments of a call of an ``EngineOutput``, or of rLLM's ``ToolCall``."""
+def _name_and_arguments(call: Any) -> tuple[str, Any]:
+    """Of a call of an ``EngineOutput``, or of rLLM's ``ToolCall``."""
     return (call["name"], call["arguments"]) if isinstance(call, Mapping) else (call.name, call.arguments)
 
 
-def _said(name: str, arguments: Any) -> tuple[str, str]:
+def _comparable(name: str, arguments: Any) -> tuple[str, str]:
     """A call in a form that compares: 1, 1.0 and true are three values, and keys have no order."""
     return name, json.dumps(json.loads(arguments) if isinstance(arguments, str) else arguments, sort_keys=True)

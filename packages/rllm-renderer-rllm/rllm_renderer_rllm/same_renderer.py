@@ -1,4 +1,4 @@
-"""A gateway's names for a renderer beside the renderer of an engine: one conversation has one."""
+"""A gateway has a name for its renderer, an engine has its renderer: one conversation must have one."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.resolving.resolver import select_backend
 
 from .renderer import RllmRenderer
-from .spellings import spelled
+from .spellings import is_named, renderer_option
 
 
-def check_named(renderer: RllmRenderer, *, family: str | None = "auto", renderer_name: str | None = None) -> None:
-    """Nothing where these name no other renderer than ``renderer``, which renders the turns that a gateway bridges from.
+def check_same_renderer(renderer: RllmRenderer, *, family: str | None = "auto", renderer_name: str | None = None) -> None:
+    """Refuses names that mean another renderer than the engine's, from whose turns the gateway bridges.
 
     Args:
         renderer: The engine's.
-        family: As ``resolve`` has it.
-        renderer_name: As ``resolve`` has it.
+        family: As in ``resolve``.
+        renderer_name: As in ``resolve``.
 
     Raises:
-        OptionError: They name another one.
-        RendererError: They name none.
+        OptionError: They name another renderer.
+        RendererError: They name none that there is.
     """
     given = {"renderer_family": family, "renderer_name": renderer_name}
-    given = {key: value for key, value in given.items() if value not in (None, "", "auto")}
+    given = {option: name for option, name in given.items() if is_named(name)}
     if not given:
         return
-    options: dict[str, Any] = {"image_processor": renderer.resolved.query.image_processor, **spelled(family, renderer_name)}
+    options: dict[str, Any] = {
+        "image_processor": renderer.resolved.query.image_processor,
+        **renderer_option(family, renderer_name),
+    }
     named = select_backend(renderer.resolution.model, renderer.tokenizer, **options)
     if (named.backend, named.renderer) != (renderer.backend, renderer.name):
         raise OptionError(

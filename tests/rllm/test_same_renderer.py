@@ -28,19 +28,19 @@ def renderer():
     ids=str,
 )
 def test_what_names_the_same_renderer_or_none_is_fine(renderer, names):
-    rllm.check_named(renderer, **names)
+    rllm.check_same_renderer(renderer, **names)
 
 
 def test_another_renderer_is_an_error_that_says_both(renderer):
     with pytest.raises(
         OptionError, match=r"'renderer_family': 'glm-5'.* is prime:glm-5, but the engine renders by prime:qwen3\n"
     ):
-        rllm.check_named(renderer, family="glm-5")
+        rllm.check_same_renderer(renderer, family="glm-5")
 
 
 def test_a_name_that_nothing_has_is_an_error(renderer):
     with pytest.raises(NoBackendError):
-        rllm.check_named(renderer, renderer_name="nothing_of_the_kind")
+        rllm.check_same_renderer(renderer, renderer_name="nothing_of_the_kind")
 
 
 SCRIPT = """
@@ -79,7 +79,6 @@ print("done")
 """
 
 
-@pytest.mark.slow
 def test_the_patched_manager_takes_the_names_of_either(process, tmp_path):
     pytest.importorskip("fastapi", reason="rLLM's gateway wasn't imported: fastapi isn't installed")
     pytest.importorskip("tinker", reason="rLLM's manager wasn't run: tinker isn't installed")
@@ -126,7 +125,6 @@ print(renderer.backend, renderer.name)
 """
 
 
-@pytest.mark.slow
 def test_fireworks_backend_takes_the_renderer_family_of_its_engine(process, tmp_path):
     """``rollout_engine.renderer_family``, which the error about two names advises."""
     rllm_source.need("Fireworks' backend wasn't built", "tinker", "tinker_cookbook", "omegaconf", "codetiming", "polars")

@@ -10,7 +10,7 @@ import pytest
 import shapes
 import supervised_oracle as oracle
 from rllm_renderer_training import UnreachableTurnError, supervised
-from rllm_renderer_training.sequences.left_out import doubtful
+from rllm_renderer_training.sequences.omitted_parts import doubtful
 from supervised_backends import Served, on
 
 from rllm_renderer_core import resolve

@@ -15,7 +15,7 @@ _ALTERED = "zq9 "
 _SHORT = 32
 """Up to so many characters a text may stand in the format's own words: channels, roles, tags."""
 
-_SAYS = {
+API_KEYS = {
     "function_call": "write it as tool_calls",
     "refusal": "write it as content",
     "thinking": "write it as reasoning_content",
@@ -71,7 +71,7 @@ def doubtful(message: dict[str, Any], text: str) -> Iterator[Part]:
         if text.count(name) < names.count(name):
             calls = message["tool_calls"]
             yield Part(f"call {at} ({name})", {**message, "tool_calls": calls[:at] + calls[at + 1 :]})
-    for key, fix in _SAYS.items():
+    for key, fix in API_KEYS.items():
         if _says(message.get(key)) and not _repeats(message[key], reasoning):
             yield Part(key, {other: value for other, value in message.items() if other != key}, fix)
 

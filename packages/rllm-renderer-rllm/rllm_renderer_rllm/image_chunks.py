@@ -1,0 +1,42 @@
+"""Prompts of a sampler that takes images: chunks among the ids, as tinker has them, or as JSON where they went over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rllm_renderer_core.types import RenderedTokens
+
+
+def without_images(prompt: Sequence[Any]) -> Sequence[Any]:
+    """The ids of a prompt without its image chunks; a prompt that has none is returned as the object that it is."""
+    if not isinstance(prompt, Sequence) or set(map(type, prompt)) <= {int}:
+        return prompt
+    ids = [item for item in _flat(prompt) if not _is_image(item)]
+    return prompt if ids == list(prompt) else ids
+
+
+def with_images(prompt: Sequence[Any], ids: Sequence[Any], bridged: RenderedTokens) -> RenderedTokens:
+    """A bridge that continues ``ids``, with the images of ``prompt`` in their places again.
+
+    Args:
+        prompt: Ids and image chunks.
+        ids: ``without_images(prompt)``.
+        bridged: Starts with ``ids``. What follows an image doesn't depend on it, so the same tail continues ``prompt``.
+    """
+    if ids is prompt:
+        return bridged
+    return RenderedTokens([*_flat(prompt), *bridged.token_ids[len(ids) :]])
+
+
+def _flat(prompt: Sequence[Any]) -> list[Any]:
+    """Ids and image chunks: a text chunk is replaced by its ids."""
+    flat: list[Any] = []
+    for item in prompt:
+        tokens = getattr(item, "tokens", None)
+        flat.extend([item] if tokens is None else tokens)
+    return flat
+
+
+def _is_image(item: Any) -> bool:
+    return isinstance(item, Mapping) or hasattr(item, "length")
