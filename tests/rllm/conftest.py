@@ -11,13 +11,6 @@ import rllm_changes
 import rllm_source
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "changed" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.needs("rllm"))
-
-
 @pytest.fixture(scope="session")
 def changed(tmp_path_factory):
     """rLLM's repository with the patch of its revision."""
