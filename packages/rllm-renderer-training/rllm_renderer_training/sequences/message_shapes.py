@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rllm_renderer_core.guards.nothing_dropped.dropped import shape_of
 from rllm_renderer_core.normal_form.tokenizer import chat_templates
-from rllm_renderer_core.probing.shape import shape_of
 
 Shape = tuple[Any, ...]
 
