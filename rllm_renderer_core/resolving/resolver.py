@@ -10,7 +10,6 @@ from ..errors import CreateError, OptionError, ParityError, PinMismatchError, Re
 from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
 from ..plugin import Judgement, Match
 from ..plugin.discovery import Installed, cause_of, load_backends, warn_once
-from ..plugin.distributions import absent
 from ..plugin.metadata import installed_version
 from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
@@ -18,7 +17,7 @@ from ..renderer.sources import source_digests
 from ..version import __version__
 from .explanation import Explanation, explanation
 from .refusals import refuse_missing_backend, refuse_unparsed_tools, usable
-from .request import Options, Request, recorded
+from .request import Options, Request
 from .selection import Answered, Selection, detected, select
 
 if TYPE_CHECKING:
@@ -111,8 +110,8 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
     if coverage.match is Match.FALLBACK and request.backend is None:
         hints += [str(plugin.error) for plugin in installed.plugins if plugin.error is not None and plugin.state != "disabled"]
         if installed.missing():
-            missing = (f"{name} ({absent(dist)[1]})" for name, dist in installed.missing())
-            hints.append(f"not installed: {', '.join(missing)}")
+            missing = ", ".join(name for name, _ in installed.missing())
+            hints.append(f"not installed, and may know this model: {missing}; explain() has the commands")
     packages = {registered.distribution: type(backend).__module__.partition(".")[0]}
     packages |= {name: backend.sources.get(name) or name.replace("-", "_") for name in backend.upstream}
     resolution = Resolution(
@@ -121,7 +120,7 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
         renderer=coverage.renderer,
         match=coverage.match.name.lower(),
         has_bridge=coverage.has_bridge,
-        options=recorded({**request.options, "date": selection.query.date if coverage.dated else None}),
+        options={**request.recorded, **({"date": selection.query.date} if coverage.dated else {})},
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream={name: installed_version(name) or "not installed" for name in backend.upstream},
@@ -147,9 +146,9 @@ def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
 
 
 def _warn(resolution: Resolution) -> None:
-    """Say once what would serve the model better."""
+    """Say what may serve the model better, each hint once a process whatever model it came up with."""
     for hint in resolution.hints:
-        warn_once(f"{resolution.model}: {resolution.backend} serves it with less than could be: {hint}")
+        warn_once(f"{resolution.model}: {resolution.backend} serves it; {hint}", key=("hint", hint))
 
 
 def _created(selection: Selection) -> ResolvedRenderer:

@@ -288,7 +288,7 @@ GONE = "return Unavailable('upstream_x is missing', 'pip install upstream_x')"
 def test_unavailable_never_wins_and_its_fix_is_shown(install):
     install("rllm-renderer-high", source=plugin("high", priority=20, covers=GONE))
     install("rllm-renderer-low", source=plugin("low", priority=10))
-    with pytest.warns(RendererWarning, match="low serves it with less than could be: high"):
+    with pytest.warns(RendererWarning, match="low serves it; high: upstream_x is missing"):
         chosen = select_backend(MODEL)
     assert chosen.backend == "low"
     assert chosen.hints == ("high: upstream_x is missing; pip install upstream_x",)
@@ -297,7 +297,7 @@ def test_unavailable_never_wins_and_its_fix_is_shown(install):
 def test_resolving_to_less_warns_once_with_the_fix(install):
     install("rllm-renderer-high", source=plugin("high", priority=20, covers=GONE))
     install("rllm-renderer-low", source=plugin("low", priority=10))
-    with pytest.warns(RendererWarning, match="toy/toy-1: low serves it with less than could be: high: .* pip install"):
+    with pytest.warns(RendererWarning, match="toy/toy-1: low serves it; high: .* pip install"):
         resolve(MODEL, toy.ToyTokenizer())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -332,9 +332,13 @@ FROM_THE_REPOSITORY = "pip install " + " ".join(
 
 def test_the_fallback_hints_at_published_plugins(monkeypatch):
     monkeypatch.setitem(distributions.KNOWN_PLUGINS, "prime", "rllm-renderer-prime")
-    with pytest.warns(RendererWarning, match="not installed: prime"):
+    with pytest.warns(RendererWarning, match="chat-template serves it; not installed, and may know this model: prime;"):
         chosen = select_backend("Qwen/Qwen3-8B")
-    assert chosen.hints == (f"not installed: prime ({FROM_THE_REPOSITORY})",)
+    assert chosen.hints == ("not installed, and may know this model: prime; explain() has the commands",)
+    assert FROM_THE_REPOSITORY in str(explain("Qwen/Qwen3-8B"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        select_backend("google/gemma-3-4b-it")
 
 
 def test_a_forced_backend_that_is_not_installed_names_its_distribution(monkeypatch):

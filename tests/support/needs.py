@@ -57,7 +57,7 @@ NEEDS = {
         'pip install --no-deps -r "$(python -m rllm_renderer_fireworks)"',
     ),
     "rllm": Need(
-        lambda: rllm_source.missing(repository=True) is not None,
+        lambda: rllm_source.missing() is not None,
         "rLLM's gateway, engines and SFT with the patches of integrations/",
         "RLLM_SOURCE=FOLDER, a clone of rllm-org/rllm",
     ),
