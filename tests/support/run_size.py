@@ -67,6 +67,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     # What a conformance class declares that its format can't have isn't a lack of this machine.
     counted = collections.Counter(reason for reason in reasons if " declares " not in reason)
     said += [f"{reason} ({count} skipped)" for reason, count in sorted(counted.items())]
+    if not said:
+        return
     terminalreporter.section("not proven by this run, and how to")
     for line in said:
         terminalreporter.write_line(line)

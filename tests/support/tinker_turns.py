@@ -27,6 +27,26 @@ CALLS = {
 }
 """One call as the model writes it, by renderer; written by hand after the formats."""
 CALLS["qwen3_instruct"] = CALLS["qwen3"]
+OPENS_REASONING = {
+    *("qwen3_5", "qwen3_8_xhigh_reasoning", "deepseekv3_thinking", "kimi_k26", "nemotron3"),
+    *("glm5_3_max_reasoning", "deepseekv4_1"),
+}
+"""Renderers whose prompt ends inside reasoning."""
+
+
+def has_call(case):
+    """Whether a call of the renderer's format is written down here."""
+    return case.renderer in CALLS
+
+
+def closes_calls(case):
+    """Whether a call has a close of its own; harmony's ends with the message."""
+    return has_call(case) and not case.renderer.startswith("gpt_oss")
+
+
+def opens_reasoning(case):
+    """Whether the prompt ends inside reasoning."""
+    return case.renderer in OPENS_REASONING
 
 
 class Turn:
