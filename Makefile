@@ -62,12 +62,12 @@ lint: $(TEST)/.done
 docs: $(DOCS)/.done
 	$(DOCS)/bin/mkdocs build --quiet --strict
 
-# An index shows what is wrong with a wheel when it is too late. W008: the distribution of dependencies is empty.
+# An index shows what is wrong with a wheel when it is too late. W007, W008: the distribution of dependencies is empty.
 release: $(RELEASE)/.done
 	rm -rf dist
 	for folder in . $(DISTRIBUTIONS); do $(RELEASE)/bin/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 	$(RELEASE)/bin/python -m twine check --strict dist/*
-	$(RELEASE)/bin/check-wheel-contents --ignore W008 dist/rllm_renderer-[0-9]*.whl
+	$(RELEASE)/bin/check-wheel-contents --ignore W007,W008 dist/rllm_renderer-[0-9]*.whl
 	$(RELEASE)/bin/check-wheel-contents $$(ls dist/*.whl | grep -v 'dist/rllm_renderer-[0-9]')
 
 bench: $(TEST)/.done
