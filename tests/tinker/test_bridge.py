@@ -7,6 +7,7 @@ import shapes
 import tinker_oracle as oracle
 
 from rllm_renderer_core import BridgeDeclined
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 
 DECLINED = {
     ("deepseekv3", "system"): "the template moves it to the start",
@@ -45,7 +46,7 @@ def finished(resolved, prompt, sampled):
     """The completion, with the close of the reasoning before it where the prompt opened that."""
     if resolved.parse_response(sampled, prompt_ids=prompt).reasoning_complete:
         return sampled
-    return [resolved.upstream.traits.reasoning_ids()[1], *sampled]
+    return [reasoning_ids(resolved.tokenizer)[1], *sampled]
 
 
 def own_turn(resolved, shape, tools):

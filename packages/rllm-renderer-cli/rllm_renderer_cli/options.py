@@ -1,9 +1,8 @@
-"""The options of ``resolve`` on the command line, once for all commands."""
+"""The options of ``resolve`` for all commands, and the tokenizer. What can't be used is a ``BadInput``."""
 
 from __future__ import annotations
 
 import functools
-import json
 import os
 import shlex
 from collections.abc import Callable
@@ -11,59 +10,61 @@ from typing import Any
 
 import click
 
-from rllm_renderer_core.errors import PinMismatchError, TokenizerError
-from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.errors import TokenizerError
+from rllm_renderer_core.resolving.request import CHOICES
 
-from .wording import BadInput, describe
+from .files import parsed, read_pin
+from .wording import BadInput
 
-RESOLVE = {
-    "backend": click.option("--backend", metavar="NAME", help="Take this backend."),
-    "renderer": click.option("--renderer", metavar="NAME", help="Take the renderer of this name, whatever the model is."),
-    "renderer_family": click.option("--renderer-family", metavar="NAME", help="rLLM's spelling of prime's renderers."),
-    "renderer_name": click.option("--renderer-name", metavar="NAME", help="rLLM's spelling of tinker's or Fireworks' ones."),
-    "thinking": click.option("--thinking/--no-thinking", default=None, help="Whether the model thinks; or its own default."),
-    "thinking_retention": click.option(
-        "--thinking-retention", type=click.Choice(["all", "tool_cycle"]), help="What becomes of old reasoning."
-    ),
-    "template_bridge": click.option(
-        "--template-bridge/--no-template-bridge", default=None, help="Whether the chat template bridges where that is proven."
-    ),
-    "chat_template_kwargs": click.option(
-        "--chat-template-kwargs",
-        metavar="JSON",
-        callback=lambda _, option, text: json_object(option, text),
-        help="Variables of the chat template, as a JSON object.",
-    ),
-    "marker_text": click.option(
-        "--marker-text",
-        type=click.Choice(["allow", "error", "literal"]),
-        help="What becomes of control tokens in message text.",
-    ),
-    "dropped": click.option(
-        "--dropped", type=click.Choice(["error", "warn"]), help="What becomes of messages and tools that the format leaves out."
-    ),
-    "date": click.option("--date", metavar="YYYY-MM-DD", help="The day that formats with a date show; today if left out."),
-    "require_bridge": click.option("--require-bridge", is_flag=True, default=None, help="Refuse a winner that can't bridge."),
-    "require_tools": click.option(
-        "--require-tools", is_flag=True, default=None, help="Refuse a winner that can't parse tool calls."
-    ),
-    "parity": click.option(
-        "--parity", type=click.Choice(["prefer", "warn", "error", "off"]), help="What a difference from the chat template is."
-    ),
-    "parse_check": click.option(
-        "--parse-check", type=click.Choice(["on", "off"]), help="Whether parsed completions are checked against their ids."
-    ),
-    "detect": click.option(
-        "--detect/--no-detect", default=None, help="Look for the renderer by the chat template where no name is listed."
-    ),
-    "pin": click.option(
-        "--pin",
-        metavar="FILE",
-        callback=lambda _, option, file: None if file is None else read_pin(file),
-        help="A resolution as JSON: exactly that, or an error that says what differs.",
-    ),
+HELP = {
+    "backend": "Take this backend.",
+    "renderer": "Take the renderer of this name, whatever the model is.",
+    "renderer_family": "rLLM's spelling of prime's renderers.",
+    "renderer_name": "rLLM's spelling of tinker's or Fireworks' ones.",
+    "thinking": "Whether the model thinks; or its own default.",
+    "thinking_retention": "What becomes of old reasoning.",
+    "template_bridge": "Whether the chat template bridges where that is proven.",
+    "chat_template_kwargs": "Variables of the chat template, as a JSON object.",
+    "marker_text": "What becomes of control tokens in message text.",
+    "dropped": "What becomes of messages and tools that the format leaves out.",
+    "date": "The day that formats with a date show; today if left out.",
+    "require_bridge": "Refuse a winner that can't bridge.",
+    "require_tools": "Refuse a winner that can't parse tool calls.",
+    "parity": "What a difference from the chat template is.",
+    "parse_check": "Whether parsed completions are checked against their ids.",
+    "detect": "Look for the renderer by the chat template where no name is listed.",
+    "pin": "A resolution as JSON: exactly that, or an error that says what differs.",
 }
-"""Options by the keyword of ``resolve`` that each sets."""
+"""The keywords of ``resolve`` that can be given on the command line."""
+METAVARS = {"chat_template_kwargs": "JSON", "date": "YYYY-MM-DD", "pin": "FILE"}
+
+
+def _option(name: str) -> Callable[..., Any]:
+    """The flag of a keyword; its choices are those of ``resolve``."""
+    flag, choices = name.replace("_", "-"), CHOICES.get(name, ())
+    if name.startswith("require_"):
+        return click.option(f"--{flag}", is_flag=True, default=None, help=HELP[name])
+    if True in choices or name == "template_bridge":
+        return click.option(f"--{flag}/--no-{flag}", default=None, help=HELP[name])
+    if choices:
+        return click.option(f"--{flag}", type=click.Choice([str(choice) for choice in choices]), help=HELP[name])
+
+    def read(_: click.Context, __: click.Parameter, text: str | None) -> Any:
+        return text if text is None else read_pin(text) if name == "pin" else _json_object(f"--{flag}", text)
+
+    is_text = name not in ("pin", "chat_template_kwargs")
+    return click.option(f"--{flag}", metavar=METAVARS.get(name, "NAME"), callback=None if is_text else read, help=HELP[name])
+
+
+def _json_object(flag: str, text: str) -> dict[str, Any]:
+    value = parsed(text, flag)
+    if not isinstance(value, dict):
+        raise BadInput(f"{flag} must be a JSON object, not {type(value).__name__}")
+    return value
+
+
+RESOLVE = {name: _option(name) for name in HELP}
+"""Decorators by the keyword of ``resolve`` that each sets."""
 
 
 def resolve_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,17 +85,12 @@ tokenizer_option = click.option(
     "--tokenizer", metavar="PATH", help="The model's tokenizer: a folder, a hub name, or 'demo' for Qwen3.6's vocabulary."
 )
 
-
 TOKENIZER_FILES = ("tokenizer", "vocab", "tekken", "config.json", "special_tokens_map.json")
 """How the names of files begin of which a folder with a tokenizer has one."""
 
 
 def load_tokenizer(name: str) -> Any:
-    """A tokenizer by folder or hub name with transformers, or the vocabulary of the demo, which needs no transformers.
-
-    Raises:
-        BadInput: There is none; said before a hub is asked where the name is a path.
-    """
+    """A tokenizer by folder or hub name with transformers, or the vocabulary of the demo, which needs no transformers."""
     if name == "demo":
         from .demo.tokenizer import QwenVocabulary
 
@@ -113,11 +109,7 @@ def load_tokenizer(name: str) -> Any:
 
 
 def check_tokenizer(name: str) -> None:
-    """What is wrong with a tokenizer's path, without loading anything.
-
-    Raises:
-        BadInput: It is a file, or nothing, or a folder without a tokenizer.
-    """
+    """What is wrong with a tokenizer's path, without loading anything."""
     if os.path.isdir(name):
         if not _holds_tokenizer(name):
             raise BadInput(f"the folder {name} holds no tokenizer\n  fix: --tokenizer PATH, the folder with tokenizer.json")
@@ -139,86 +131,7 @@ def is_path(name: str) -> bool:
 
 
 def tokenizer_of(model: str, tokenizer: str | None) -> Any:
-    """The tokenizer that was named, or that lies in the folder that MODEL is: a checkpoint is what its template says.
-
-    Raises:
-        BadInput: MODEL is a path, and no folder with a tokenizer.
-    """
+    """The tokenizer that was named, or that lies in the folder that MODEL is: a checkpoint is what its template says."""
     if tokenizer is not None:
         return load_tokenizer(tokenizer)
     return load_tokenizer(model) if os.path.isdir(model) or is_path(model) else None
-
-
-def read_json(file: str) -> Any:
-    """The value in a JSON file; ``-`` is stdin."""
-    text = read_text(file)
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise BadInput(f"{name_of(file)} isn't JSON: {error}") from error
-
-
-def name_of(file: str) -> str:
-    """What a file is called in messages."""
-    return "stdin" if file == "-" else file
-
-
-def read_text(file: str) -> str:
-    """The text of a JSON file; ``-`` is stdin."""
-    name = name_of(file)
-    if os.path.isdir(file):
-        raise BadInput(f"{file} is a folder, not a JSON file")
-    try:
-        with click.open_file(file, encoding="utf-8") as stream:
-            return str(stream.read())
-    except OSError as error:
-        raise BadInput(f"can't read {name}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{name} isn't UTF-8 text: {error.reason} at byte {error.start}") from error
-
-
-PIN_FIX = "\n  fix: write it again: rllm-renderer pin MODEL > FILE"
-
-
-def read_pin(file: str) -> Resolution:
-    """The resolution in a file, or on stdin for ``-``.
-
-    Raises:
-        BadInput: It can't be read, or holds none.
-    """
-    try:
-        value = read_json(file)
-    except BadInput as error:
-        raise BadInput(f"{error.message}{PIN_FIX}") from error
-    if not isinstance(value, dict):
-        raise BadInput(f"{name_of(file)} must hold a resolution as a JSON object, not {type(value).__name__}{PIN_FIX}")
-    try:
-        return Resolution.from_dict(value)
-    except PinMismatchError as error:
-        raise BadInput(f"{name_of(file)}: {describe(error)}") from error
-
-
-def write_text(file: str, text: str) -> None:
-    """Writes a command's own file.
-
-    Raises:
-        BadInput: It can't be written.
-    """
-    try:
-        with open(file, "w", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise BadInput(f"can't write {file}: {error.strerror or error}") from error
-
-
-def json_object(option: click.Parameter, text: str | None) -> dict[str, Any] | None:
-    """The value of an option that takes a JSON object."""
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise BadInput(f"--{str(option.name).replace('_', '-')} isn't JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise BadInput(f"--{str(option.name).replace('_', '-')} must be a JSON object, not {type(value).__name__}")
-    return value

@@ -48,20 +48,20 @@ def echo(text: str) -> None:
 
 def console(*, width: int | None = None) -> Console:
     """A console on the current stdout, without markup: token text is full of square brackets."""
-    out = Console(file=stdout(), highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
-    if width is None and not out.is_terminal and "COLUMNS" not in os.environ:
-        out = Console(file=stdout(), highlight=False, markup=False, emoji=False, soft_wrap=False, width=PIPE_WIDTH)
-    return out
+    made = Console(file=stdout(), highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
+    if width is None and not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPE_WIDTH
+    return made
 
 
-def show(*renderables: RenderableType, out: Console | None = None) -> None:
+def show(*renderables: RenderableType, to: Console | None = None) -> None:
     """Print, without the spaces that rich pads lines with."""
-    out = out or console()
-    with out.capture() as captured:
-        for each in renderables:
-            out.print(each)
+    to = to or console()
+    with to.capture() as captured:
+        for renderable in renderables:
+            to.print(renderable)
     text = captured.get()
-    lines = text.split("\n") if out.is_terminal else [line.rstrip() for line in text.split("\n")]
+    lines = text.split("\n") if to.is_terminal else [line.rstrip() for line in text.split("\n")]
     # click would strip colours that rich chose to print, as under FORCE_COLOR: rich has decided already.
     click.echo("\n".join(lines), nl=False, color=True, file=stdout())
 
@@ -69,11 +69,11 @@ def show(*renderables: RenderableType, out: Console | None = None) -> None:
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[str], None]]:
     """A line on stderr that says what is being done, on a terminal alone; the result is a function that changes it."""
-    out = Console(stderr=True, highlight=False, markup=False)
-    if not out.is_terminal:
+    errors = Console(stderr=True, highlight=False, markup=False)
+    if not errors.is_terminal:
         yield lambda text: None
         return
-    with out.status(Text(what)) as status:
+    with errors.status(Text(what)) as status:
         yield lambda text: status.update(Text(f"{what}: {text}"))
 
 
@@ -89,13 +89,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table
     widths = [max(len(cell) for cell in (title, *(row[at].plain for row in texts))) for at, title in enumerate(columns[:-1])]
     if sum(widths) + 2 * len(widths) + LAST_COLUMN > console().width:
         return _paragraphs(columns, texts)
-    out = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns[:-1]:
-        out.add_column(column, no_wrap=True)
-    out.add_column(columns[-1], overflow="fold")
+        grid.add_column(column, no_wrap=True)
+    grid.add_column(columns[-1], overflow="fold")
     for row in texts:
-        out.add_row(*row)
-    return out
+        grid.add_row(*row)
+    return grid
 
 
 def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Text:

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 from rllm_renderer_template.parity.report import Outcome
 
-from ..options import json_object, load_tokenizer
+from ..options import RESOLVE, load_tokenizer
 from ..output import progress, show, show_json, table
 from ..wording import BadInput
 
@@ -20,13 +20,8 @@ SHORT = {"agrees": "agree", "differs": "differ", "the renderer declines": "decli
 @click.command("detect", short_help="Find the renderer of a checkpoint by its chat template.")
 @click.option("--tokenizer", metavar="PATH", required=True, help="The checkpoint's tokenizer: a folder or a hub name.")
 @click.option("--model", metavar="NAME", help="The model's name; the tokenizer's own if left out.")
-@click.option("--thinking/--no-thinking", default=None, help="Whether the model thinks; or its own default.")
-@click.option(
-    "--chat-template-kwargs",
-    metavar="JSON",
-    callback=lambda _, option, text: json_object(option, text),
-    help="Variables of the chat template, as a JSON object.",
-)
+@RESOLVE["thinking"]
+@RESOLVE["chat_template_kwargs"]
 @click.option("--all", "everything", is_flag=True, help="Show also the renderers that can't be built on this tokenizer.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -57,9 +52,9 @@ def command(
         why_not = refusal(query, budget)
         if why_not is not None:
             raise BadInput(why_not)
-        for each in sorted(load_backends()[0], key=lambda one: (-one.backend.priority, one.plugin, one.order)):
-            tried += try_all(each, query, budget, say)
-    winner = next((each for each in tried if each.passed), None)
+        for asked in sorted(load_backends().registered, key=lambda one: (-one.backend.priority, one.plugin, one.order)):
+            tried += try_all(asked, query, budget, say)
+    winner = next((candidate for candidate in tried if candidate.passed), None)
     name = request.model or "model"
     pin = None
     if winner is not None:
@@ -70,18 +65,18 @@ def command(
                 "model": name,
                 "winner": None if winner is None else winner.name,
                 "pin": pin,
-                "candidates": [each.to_dict() for each in tried],
+                "candidates": [candidate.to_dict() for candidate in tried],
             }
         )
     else:
         shown = sorted(
-            (each for each in tried if everything or each.report is not None),
-            key=lambda each: (not each.passed, -(each.report.equal if each.report is not None else -1)),
+            (candidate for candidate in tried if everything or candidate.report is not None),
+            key=lambda one: (not one.passed, -(one.report.equal if one.report is not None else -1)),
         )
         page: list[RenderableType] = []
         if shown:
             columns = ("", "renderer", "probes", "bridges", "ms", "why not")
-            page.append(table(columns, [_row(each, each is winner) for each in shown]))
+            page.append(table(columns, [_row(candidate, candidate is winner) for candidate in shown]))
         hidden = len(tried) - len(shown)
         if hidden:
             page.append(Text(f"{hidden} more can't be built on this tokenizer (--all shows them)", "dim"))
@@ -93,12 +88,12 @@ def command(
 
 def _row(tried: Any, wins: bool) -> tuple[str | Text, ...]:
     report = tried.report
-    counts = Counter(each.outcome.value for each in tried.bridges)
+    counts = Counter(bridge.outcome.value for bridge in tried.bridges)
     bridges = ", ".join(f"{count} {SHORT.get(outcome, outcome)}" for outcome, count in counts.most_common())
     why = tried.error
     if report is not None:
-        differing = [each.probe for each in report.results if each.difference is not None]
-        refused = [each.probe for each in report.having(Outcome.RENDERER_REFUSES)]
+        differing = [result.probe for result in report.results if result.difference is not None]
+        refused = [result.probe for result in report.having(Outcome.RENDERER_REFUSES)]
         if differing:
             why = f"first on {differing[0]!r}"
         elif refused:

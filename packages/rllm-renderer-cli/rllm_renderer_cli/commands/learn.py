@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from ..options import load_tokenizer, write_text
+from ..files import write_text
+from ..options import load_tokenizer
 from ..output import progress, show, show_json, table
 from ..wording import BadInput
 

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from rllm_renderer_core.errors import RendererError
 
-from ..options import load_tokenizer, name_of, read_text, resolve_options, tokenizer_option, write_text
+from ..files import name_of, read_talks, write_text
+from ..options import load_tokenizer, resolve_options, tokenizer_option
 from ..output import echo, show, show_json, stdout, table
 from ..wording import BadInput, one_line
 
@@ -64,24 +65,26 @@ def command(
     renderer = resolve(model, loaded, **options)
     for at, (where, messages, tools) in enumerate(talks):
         with _at(where):
-            out = renderer.render(messages, tools=tools, add_generation_prompt=generation_prompt)
-        ids = list(out.token_ids)
+            rendered = renderer.render(messages, tools=tools, add_generation_prompt=generation_prompt)
+        ids = list(rendered.token_ids)
         if as_ids:
             echo(" ".join(map(str, ids)))
         elif as_html is not None:
-            _write_page(as_html, renderer, messages, out)
+            _write_page(as_html, renderer, messages, rendered)
         elif as_json:
             value = {
                 **({"conversation": where} if where else {}),
                 "resolution": renderer.resolution.to_dict(),
                 "token_ids": ids,
                 "tokens": [token_text(loaded, token) for token in ids],
-                "message_indices": out.message_indices,
-                "sampled_mask": out.sampled_mask,
+                "message_indices": rendered.message_indices,
+                "sampled_mask": rendered.sampled_mask,
             }
             show_json(value) if not where else echo(json.dumps(value, ensure_ascii=False))
         else:
-            show(*([""] if at else []), *_page(where, renderer, messages, out, [token_text(loaded, token) for token in ids]))
+            show(
+                *([""] if at else []), *_page(where, renderer, messages, rendered, [token_text(loaded, token) for token in ids])
+            )
 
 
 @contextmanager
@@ -95,23 +98,23 @@ def _at(where: str) -> Iterator[None]:
         raise BadInput(f"{where}: {one_line(error)}") from error
 
 
-def _write_page(target: str, renderer: Any, messages: list[Any], out: Any) -> None:
+def _write_page(target: str, renderer: Any, messages: list[Any], rendered: Any) -> None:
     from rllm_renderer_training.page.page import rendered_page
 
-    page = rendered_page(renderer, messages, out)
+    page = rendered_page(renderer, messages, rendered)
     if target == "-":
         stdout().write(page)
         return
     write_text(target, page)
 
 
-def _page(where: str, renderer: Any, messages: list[Any], out: Any, tokens: list[str]) -> Iterator[RenderableType]:
+def _page(where: str, renderer: Any, messages: list[Any], rendered: Any, tokens: list[str]) -> Iterator[RenderableType]:
     """One line on the whole, and a table of the runs of tokens of one message and kind."""
-    indices = out.message_indices or [None] * len(tokens)
-    sampled = out.sampled_mask or [None] * len(tokens)
+    indices = rendered.message_indices or [None] * len(tokens)
+    sampled = rendered.sampled_mask or [None] * len(tokens)
     rows = []
     position = 0
-    for (index, is_sampled), run in itertools.groupby(zip(indices, sampled, tokens, strict=True), key=lambda each: each[:2]):
+    for (index, is_sampled), run in itertools.groupby(zip(indices, sampled, tokens, strict=True), key=lambda token: token[:2]):
         texts = [text for _, _, text in run]
         colour = COLOURS[index % len(COLOURS)] if index is not None and index >= 0 else ""
         role = messages[index]["role"] if index is not None and 0 <= index < len(messages) else ""
@@ -124,56 +127,10 @@ def _page(where: str, renderer: Any, messages: list[Any], out: Any, tokens: list
             )
         )
         position += len(texts)
-    count = "attribution unknown" if out.sampled_mask is None else f"{sum(each is True for each in sampled)} sampled"
+    count = "attribution unknown" if rendered.sampled_mask is None else f"{sum(mark is True for mark in sampled)} sampled"
     title = f"{renderer.backend}:{renderer.name} for {renderer.resolution.model}, {len(tokens)} tokens, {count}"
     yield Text(f"{where}: {title}" if where else title, "bold")
     yield table(("tokens", "message", "kind", "text"), rows)
-
-
-Talk = tuple[str, list[Any], "list[Any] | None"]
-"""Where a conversation is (empty where it is all of its file), its messages and its tools."""
-
-
-def read_talks(file: str) -> list[Talk]:
-    """The conversation of a JSON file, or those of a JSONL file, one a line; ``-`` is stdin."""
-    text, name = read_text(file), name_of(file)
-    try:
-        return [_talk("", json.loads(text), name)]
-    except ValueError as error:
-        lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-        if len(lines) < 2 or not _is_json(lines[0][1]):
-            raise BadInput(f"{name} isn't JSON: {error}") from error
-    out = []
-    for number, line in lines:
-        where = f"line {number}"
-        try:
-            out.append(_talk(where, json.loads(line), f"{name}, {where}"))
-        except ValueError as error:
-            raise BadInput(f"{name}, {where} isn't JSON: {error}") from error
-    return out
-
-
-def _talk(where: str, value: Any, name: str) -> Talk:
-    tools = None
-    if isinstance(value, dict):
-        if "messages" not in value:
-            raise BadInput(f'{name} holds an object without "messages"')
-        value, tools = value["messages"], value.get("tools")
-    if not isinstance(value, list):
-        raise BadInput(f"{name} must hold a list of messages, not {type(value).__name__}")
-    if not value:
-        raise BadInput(f"{name} holds no message")
-    if tools is not None and not isinstance(tools, list):
-        raise BadInput(f"{name}: tools must be a list, not {type(tools).__name__}")
-    return where, value, tools
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def token_text(tokenizer: Any, token: int) -> str:
@@ -188,8 +145,4 @@ def visible(text: str) -> str:
 
 def _run(texts: list[str], colour: str, *, dim: bool) -> Text:
     style = f"{colour} dim".strip() if dim else colour
-    out = Text()
-    for at, text in enumerate(texts):
-        out.append("|" if at else "", "dim")
-        out.append(visible(text), style)
-    return out
+    return Text("|", "dim").join(Text(visible(text), style) for text in texts)

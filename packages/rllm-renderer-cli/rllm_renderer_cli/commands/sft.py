@@ -8,6 +8,8 @@ import pathlib
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -73,7 +75,10 @@ def command(
         raise BadInput("give --output DIR to write, or --show N to look")
     # What costs little comes before a tokenizer is loaded.
     if output is not None:
-        _check_extra()
+        with _extra():
+            import datasets
+
+            datasets.disable_progress_bars()
     _check_rows(data)
     if tokenizer is not None:
         check_tokenizer(tokenizer)
@@ -107,13 +112,14 @@ def command(
         raise SystemExit(1)
 
 
-def _check_extra() -> None:
+@contextmanager
+def _extra() -> Iterator[None]:
+    """What the extra [sft] brings is needed here."""
     try:
-        import datasets
+        yield
     except ImportError as error:
         fix = install_command("rllm-renderer-training[sft]")
-        raise BadInput(f"writing a data set needs {error.name}, which isn't installed\n  fix: {fix}") from error
-    datasets.disable_progress_bars()
+        raise BadInput(f"this needs {error.name}, which isn't installed\n  fix: {fix}") from error
 
 
 def _check_rows(data: pathlib.Path) -> None:
@@ -122,18 +128,13 @@ def _check_rows(data: pathlib.Path) -> None:
     from rllm_renderer_training.bulk.rows import conversation_of
 
     reasons = []
-    try:
+    with _extra():
         for row in islice(read_rows(data), FIRST_ROWS):
             try:
                 conversation_of(row.value(), columnar=is_columnar(data))
                 return
             except RendererError as error:
                 reasons.append(one_line(error))
-    except ImportError as error:
-        fix = install_command("rllm-renderer-training[sft]")
-        raise BadInput(f"reading {data} needs {error.name}, which isn't installed\n  fix: {fix}") from error
-    except OSError as error:
-        raise BadInput(f"can't read {data}: {error.strerror or error}") from error
     fix = 'give a JSONL, JSON or Parquet file whose rows have "messages", or ShareGPT\'s "conversations"'
     rows = f"none of the first {FIRST_ROWS} rows" if len(reasons) == FIRST_ROWS else "no row"
     what = f"{rows} of {data} is a conversation: row 1: {reasons[0]}" if reasons else f"{data} has no row"

@@ -8,7 +8,7 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..conversations import read_conversations
+from ..files import read_talks
 from ..options import load_tokenizer, resolve_options, tokenizer_option
 from ..output import progress, show, show_json, table
 from ..wording import BadInput
@@ -62,13 +62,19 @@ def command(
         template_ids,
         template_renderer,
     )
-    from rllm_renderer_template.parity.probes import PROBES
+    from rllm_renderer_template.parity.probes import PROBES, Probe
     from rllm_renderer_template.parity.report import ParityReport, ProbeResult
 
+    from rllm_renderer_core.normal_form.messages import normalize_messages
     from rllm_renderer_core.normal_form.tokenizer import chat_template
     from rllm_renderer_core.resolving.resolver import resolve
 
-    probes = PROBES if messages is None else read_conversations(messages)  # before a tokenizer is loaded
+    probes = PROBES
+    if messages is not None:  # before a tokenizer is loaded; what ends with an assistant message is rendered as it is
+        probes = tuple(
+            Probe(talk.where, tuple(talk.messages), normalize_messages(talk.messages)[-1]["role"] != "assistant", talk.tools)
+            for talk in read_talks(messages, by_line=True)
+        )
     loaded = load_tokenizer(tokenizer or model)
     if template is not None:
         try:
@@ -103,7 +109,7 @@ def command(
             say(f"bridge {len(bridges)}")
     report = ParityReport(model, name, what, tuple(results))
     if not report.accepted:
-        why = next((f": {each.reason}" for each in results if each.reason), "")
+        why = next((f": {result.reason}" for result in results if result.reason), "")
         raise BadInput(f"nothing could be compared: {what} refuses all of the {len(results)} conversations{why}")
     ok = not report.differences and not bridges_differ(bridges)
     doubt = "" if ok or against is not None else _doubt(renderer, report, loaded, options)
@@ -114,7 +120,7 @@ def command(
                 "ok": ok,
                 "doubt": doubt,
                 "parity": report.to_dict(),
-                "bridges": [each.to_dict() for each in bridges],
+                "bridges": [bridge.to_dict() for bridge in bridges],
             }
         )
     else:

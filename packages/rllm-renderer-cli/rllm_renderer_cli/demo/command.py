@@ -43,9 +43,9 @@ def command(model: str | None, as_json: bool) -> None:
     if as_json:
         show_json(_as_json(renderer, episode))
         return
-    out = console()
-    out = console(width=min(out.width, WIDTH) if out.is_terminal else WIDTH)
-    show(*_page(renderer, tokenizer, episode), out=out)
+    terminal = console()
+    width = min(terminal.width, WIDTH) if terminal.is_terminal else WIDTH
+    show(*_page(renderer, tokenizer, episode), to=console(width=width))
 
 
 def _page(renderer: Any, tokenizer: Any, episode: Episode) -> list[RenderableType]:
@@ -97,16 +97,16 @@ def _rerender(turn: Turn) -> Text:
 
 
 def _sampled(turn: Turn) -> Text:
-    out = Text(f"{len(turn.completion)} ids: ")
+    text = Text(f"{len(turn.completion)} ids: ")
     if turn.parsed.reasoning_content:
-        out.append(f"({turn.parsed.reasoning_content.strip()}) ", "italic dim")
+        text.append(f"({turn.parsed.reasoning_content.strip()}) ", "italic dim")
     calls = []
     for call in turn.parsed.tool_calls:
         shown = call.arguments
         if isinstance(shown, dict):
             shown = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in shown.items())
         calls.append(f"{call.name}({shown})")
-    return out.append(" ".join([part for part in (turn.parsed.content.strip(), *calls) if part]))
+    return text.append(" ".join([part for part in (turn.parsed.content.strip(), *calls) if part]))
 
 
 def _around(tokenizer: Any, ids: list[int], at: int, style: str) -> Text:

@@ -158,7 +158,7 @@ def play(renderer: Any, tokenizer: Any) -> Episode:
     for script in SCRIPT:
         rendered = renderer.render_ids(rollout.messages, tools=TOOLS, add_generation_prompt=True)
         previous = len(turns[-1].prompt) + len(turns[-1].completion) if turns else 0
-        declined = next((each.reason for each in rollout.declines if each.turn == len(turns)), None)
+        declined = next((decline.reason for decline in rollout.declines if decline.turn == len(turns)), None)
         turn = Turn(list(new), previous, prompt, declined, had, rendered)
         meant = _canonical(renderer, rollout.messages, script)
         turn.completion = _sampled(renderer, tokenizer, prompt, meant, script.habit)
@@ -173,15 +173,15 @@ def play(renderer: Any, tokenizer: Any) -> Episode:
 
 def _answers(script: Script, parsed: ParsedResponse) -> list[dict[str, Any]]:
     """What the environment says to a turn."""
-    out: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
     for at, content in enumerate(script.results):
         message: dict[str, Any] = {"role": "tool", "content": content}
         if at < len(parsed.tool_calls):
             message["tool_call_id"] = parsed.tool_calls[at].id
-        out.append(message)
+        answers.append(message)
     if script.user:
-        out.append({"role": "user", "content": script.user})
-    return out
+        answers.append({"role": "user", "content": script.user})
+    return answers
 
 
 def _canonical(renderer: Any, messages: Sequence[dict[str, Any]], script: Script) -> Ids:

@@ -36,18 +36,18 @@ def loads() -> Iterator[Finding]:
 
 def answers() -> Iterator[Finding]:
     """What each backend answers about a model that nobody knows, and its list of renderers."""
-    for each in load_backends().registered:
-        name = f"backend {each.backend.name!r} of {each.distribution} {each.version}"
-        yield from _watched(name, "covers", partial(ask, each, Query(UNKNOWN)))
-        yield from _watched(name, "renderer_names", partial(renderer_names, each))
+    for registered in load_backends().registered:
+        name = f"backend {registered.backend.name!r} of {registered.distribution} {registered.version}"
+        yield from _watched(name, "covers", partial(ask, registered, Query(UNKNOWN)))
+        yield from _watched(name, "renderer_names", partial(renderer_names, registered))
 
 
 def install_fix(plugin: str, upstream: str) -> str:
     """How to install what a plugin wraps: as its backend says, which knows where an index doesn't have it, else by the name."""
-    for each in load_backends().registered:
-        if each.plugin == plugin and upstream in each.backend.upstream:
-            for name in renderer_names(each)[:1]:
-                answer = ask(each, Query(UNKNOWN, renderer=name, backend=each.backend.name))
+    for registered in load_backends().registered:
+        if registered.plugin == plugin and upstream in registered.backend.upstream:
+            for name in renderer_names(registered)[:1]:
+                answer = ask(registered, Query(UNKNOWN, renderer=name, backend=registered.backend.name))
                 if isinstance(answer, Unavailable):
                     return answer.fix
     return f"pip install {upstream}"
@@ -66,10 +66,10 @@ def broken() -> dict[tuple[str, str], str]:
 def claims() -> Iterator[Finding]:
     """Models and renderers that backends of two distributions claim equally; only those of equal priority are asked."""
     levels: dict[int, list[Registered]] = {}
-    for each in load_backends().registered:
-        levels.setdefault(each.backend.priority, []).append(each)
+    for registered in load_backends().registered:
+        levels.setdefault(registered.backend.priority, []).append(registered)
     for same in levels.values():
-        if len({each.distribution for each in same}) < 2:
+        if len({registered.distribution for registered in same}) < 2:
             continue
         ambiguous: dict[tuple[str, ...], list[AmbiguousBackendError]] = {}
         for query in _queries(same):
@@ -91,13 +91,13 @@ def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
     from rllm_renderer_core.resolving.resolver import resolve
 
     query = Query(model or str(getattr(tokenizer, "name_or_path", "")), tokenizer)
-    for each in load_backends().registered:
+    for registered in load_backends().registered:
         try:
-            answer = ask(each, query)
-            candidates(each, query)
+            answer = ask(registered, query)
+            candidates(registered, query)
             if isinstance(answer, Coverage):
-                parsing(each, query, answer)
-                deviations(each, answer)
+                parsing(registered, query, answer)
+                deviations(registered, answer)
         except PluginError as error:
             yield Finding(str(error).splitlines()[0], error.fix or "", trace=traced(error))
     try:
@@ -112,10 +112,10 @@ def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
 def _queries(same: list[Registered]) -> Iterator[Query]:
     models: set[str] = set()
     renderers: set[str] = set()
-    for each in same:
+    for registered in same:
         try:
-            models.update(map(str, each.backend.models()))
-            renderers.update(renderer_names(each))
+            models.update(map(str, registered.backend.models()))
+            renderers.update(renderer_names(registered))
         except (Exception, SystemExit):  # said by ``answers``
             continue
     yield from (Query(model) for model in sorted(models))

@@ -165,10 +165,10 @@ def _copies(name: str, copies: list[Any]) -> Iterator[Finding]:
     if len(copies) < 2:
         return
     first, *others = copies
-    rest = ", ".join(f"{each.version} in {_place(each)}" for each in others)
+    rest = ", ".join(f"{copy.version} in {_place(copy)}" for copy in others)
     what = f"shadowed: {name} is on sys.path {len(copies)} times: {first.version} in {_place(first)} is used, not {rest}"
     # An editable install of setuptools leaves an egg-info in the source tree beside the dist-info: that is how it works.
-    harmless = len({each.version for each in copies}) == 1 and any(_editable(each) for each in copies)
+    harmless = len({copy.version for copy in copies}) == 1 and any(map(_editable, copies))
     if harmless:
         yield Finding(f"{name} {first.version} is an editable install whose source tree is on sys.path too", problem=False)
     else:

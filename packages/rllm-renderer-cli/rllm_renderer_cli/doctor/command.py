@@ -32,19 +32,21 @@ def command(model: str | None, tokenizer: str | None, no_imports: bool, with_tra
     if as_json:
         page_of = asdict(checked)
         if not with_traces:
-            page_of["findings"] = [{key: each[key] for key in each if key != "trace"} for each in page_of["findings"]]
+            page_of["findings"] = [{k: v for k, v in finding.items() if k != "trace"} for finding in page_of["findings"]]
         show_json({**page_of, "ok": not checked.problems})
     else:
         variables = "  ".join(f"{name}={value}" for name, value in checked.environment.items())
         rows = [
             (
-                each.name,
-                Text(each.state, STYLES.get(each.state, "bold red")),
-                f"{each.distribution} {each.version}",
-                ", ".join(f"{wrapped} {version or 'not installed'}" for wrapped, version in checked.upstream[each.name].items())
+                plugin.name,
+                Text(plugin.state, STYLES.get(plugin.state, "bold red")),
+                f"{plugin.distribution} {plugin.version}",
+                ", ".join(
+                    f"{wrapped} {version or 'not installed'}" for wrapped, version in checked.upstream[plugin.name].items()
+                )
                 or "-",
             )
-            for each in checked.plugins
+            for plugin in checked.plugins
         ]
         page: list[RenderableType] = [
             Text(
@@ -55,11 +57,11 @@ def command(model: str | None, tokenizer: str | None, no_imports: bool, with_tra
         if checked.literal_text:
             able = ", ".join(name if can == "yes" else f"{name} ({can})" for name, can in checked.literal_text.items())
             page.append(Text(f"marker_text='literal': {able}; proven when a renderer is resolved", "dim"))
-        for each in checked.findings:
-            kind = ("problem", "bold red") if each.problem else ("note", "yellow")
-            page.append(Text.assemble(kind, f": {each.what}", ("\n  fix: " + each.fix if each.fix else "", "bold")))
-            if with_traces and each.trace:
-                page.append(Text("".join(f"  {line}\n" for line in each.trace.splitlines()).rstrip("\n"), "dim"))
+        for finding in checked.findings:
+            kind = ("problem", "bold red") if finding.problem else ("note", "yellow")
+            page.append(Text.assemble(kind, f": {finding.what}", ("\n  fix: " + finding.fix if finding.fix else "", "bold")))
+            if with_traces and finding.trace:
+                page.append(Text("".join(f"  {line}\n" for line in finding.trace.splitlines()).rstrip("\n"), "dim"))
         count = len(checked.problems)
         page.append(
             Text(f"{count} problem{'s' if count > 1 else ''}", "bold red") if count else Text("nothing is wrong", "bold green")

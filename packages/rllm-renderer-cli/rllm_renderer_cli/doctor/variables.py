@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from rllm_renderer_core.errors import RendererError
 from rllm_renderer_core.plugin.metadata import PluginInfo
-from rllm_renderer_core.renderer.resolution import Resolution
-from rllm_renderer_core.resolving.resolver import select_backend
+
+from ..commands.check import differences_here
+from ..files import read_pin
+from ..wording import BadInput
 
 VARIABLES = (
     "RLLM_RENDERER_BACKEND",
@@ -65,18 +64,13 @@ def variables(states: list[PluginInfo]) -> Iterator[Finding]:
 def _pin(file: str) -> Iterator[Finding]:
     """Whether the pin that every process is held to can be read, and reproduced here."""
     what = f"RLLM_RENDERER_PIN={file}"
-    write = "unset it, or write the pin: rllm-renderer pin MODEL > FILE"
     try:
-        pin = Resolution.from_dict(json.loads(Path(file).read_text(encoding="utf-8")))
-    except OSError as error:
-        yield Finding(f"{what} can't be read: {error.strerror or error}", write)
+        pin = read_pin(file)
+    except BadInput as error:
+        why = error.message.splitlines()[0]
+        yield Finding(f"{what} is no pin: {why}", "unset it, or write the pin: rllm-renderer pin MODEL > FILE")
         return
-    except (ValueError, AttributeError, RendererError) as error:
-        yield Finding(f"{what} holds no pinned resolution: {str(error).splitlines()[0]}", write)
-        return
-    processor = pin.options.get("image_processor")
-    try:
-        select_backend(pin=pin, **({"image_processor": type(str(processor), (), {})()} if processor else {}))
-    except RendererError as error:
-        differences = "; ".join(getattr(error, "differences", ())) or str(error).splitlines()[0]
-        yield Finding(f"{what} can't be reproduced here: {differences}", "install what was pinned, or write a new pin")
+    differences = differences_here(pin)
+    if differences:
+        what = f"{what} can't be reproduced here: {'; '.join(differences)}"
+        yield Finding(what, "install what was pinned, or write a new pin")

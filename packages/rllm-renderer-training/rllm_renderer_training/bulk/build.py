@@ -13,10 +13,12 @@ import multiprocessing
 import os
 import pathlib
 import signal
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
@@ -119,12 +121,39 @@ def _records(
         return
     # A forked worker has the renderer already; elsewhere it resolves one of its own, held to the pin.
     context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
-    with ProcessPoolExecutor(min(processes, len(jobs)), context, _as_worker) as workers:
+    with _late_interrupt() as check, ProcessPoolExecutor(min(processes, len(jobs)), context, _as_worker) as workers:
         try:
-            yield from chain.from_iterable(workers.map(_records_of, jobs))
+            for records in workers.map(_records_of, jobs):
+                check()
+                yield from records
         except BaseException:
             workers.shutdown(cancel_futures=True)
             raise
+
+
+@contextmanager
+def _late_interrupt() -> Iterator[Callable[[], None]]:
+    """Ctrl-C is raised by the function that this gives, between two batches.
+
+    Raised at once it would be lost where it comes while a worker is forked (``logging`` holds its lock there, and what is
+    raised then is ignored), and the new worker would write a traceback of its own.
+    """
+    asked: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    is_ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+
+    def check() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    try:
+        if is_ours:
+            signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
+        yield check
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
+        check()
 
 
 def _as_worker() -> None:

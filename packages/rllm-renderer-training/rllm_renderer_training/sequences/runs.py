@@ -117,12 +117,12 @@ class Runs:
         if at == 0:
             return self._learned(opening, _NOTHING, _OPENING, spoken)
         last = conversation.blocks[at - 1]
-        found = self._learned(opening, _NOTHING, last, spoken)
-        if found is not None and any(
-            self._learned(opening, older, last, spoken) != found for older in {*conversation.blocks[start : at - 1]}
+        border = self._learned(opening, _NOTHING, last, spoken)
+        if border is not None and any(
+            self._learned(opening, older, last, spoken) != border for older in {*conversation.blocks[start : at - 1]}
         ):
             return None
-        return found
+        return border
 
     def _learned(self, opening: int, older: int, last: int, spoken: int) -> Border | None:
         key = (opening, older, last, spoken)
@@ -192,11 +192,11 @@ class Runs:
                 end += 1
             inside = [number for number in numbers[at:] if number < end]
             count = inside[-1] + 1 - start
-            found = None
+            cut = None
             if count > 1 or first is not None:
-                found = self._cut(messages, conversation.turns[start : start + count], first, borders[: count - 1], tools)
+                cut = self._cut(messages, conversation.turns[start : start + count], first, borders[: count - 1], tools)
             for number in inside:
-                yield conversation.turns[number] if found is None else found[number - start]
+                yield conversation.turns[number] if cut is None else cut[number - start]
             at += len(inside)
 
     def _cut(
