@@ -183,7 +183,15 @@ class TestInFreshVenv:
         with fresh.holding({**files, "toy_plugin-1.0.dist-info/entry_points.txt": entry}):
             imported = set(fresh.python(COLD).split())
         assert {"rllm_renderer_core", "toy_plugin"} <= imported
-        assert imported <= {"rllm_renderer_core", "toy_plugin", "pluggy", "importlib_metadata", "packaging", "zipp"}
+        assert imported <= {
+            "rllm_renderer_core",
+            "toy_plugin",
+            "pluggy",
+            "importlib_metadata",
+            "packaging",
+            "zipp",
+            "lazy_importer",
+        }
 
     def test_core_and_minimax_m3_alone_resolve_render_bridge_and_parse(self, fresh, folder):
         before = fresh.packages()
