@@ -16,6 +16,7 @@ OLDEST = .venv-test-oldest
 # The newest transformers, which changes how templates get messages: what breaks there shows before the pin moves.
 NEWEST = .venv-test-newest
 RAY = .venv-test-ray
+RELEASE = .venv-release
 # In the order of their dependencies: none of them is on an index.
 BASE = plugins/rllm-renderer-template packages/rllm-renderer-training packages/rllm-renderer-cli
 ADAPTERS = packages/rllm-renderer-rllm plugins/rllm-renderer-prime plugins/rllm-renderer-minimax-m3 plugins/rllm-renderer-tinker
@@ -24,7 +25,7 @@ EDITABLE = -e .[testing] $(foreach folder,$(DISTRIBUTIONS),-e $(folder))
 PIP_FLAGS = --quiet --disable-pip-version-check
 BUILD = 'setuptools>=77' wheel
 ON_TOP = $(TEST)/bin/python scripts/venv_on_top.py
-SOURCES = $(wildcard requirements/test.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml packages/*/pyproject.toml)
+SOURCES = $(wildcard requirements/test.txt requirements/release.txt requirements/vocabularies.txt pyproject.toml plugins/*/pyproject.toml packages/*/pyproject.toml)
 
 PYTEST = -m pytest -n $(JOBS) --dist loadfile
 
@@ -61,13 +62,13 @@ lint: $(TEST)/.done
 docs: $(DOCS)/.done
 	$(DOCS)/bin/mkdocs build --quiet --strict
 
-# An index shows what is wrong with a wheel when it is too late. W007: the distribution of dependencies has no module.
-release: $(TEST)/.done
+# An index shows what is wrong with a wheel when it is too late. W007, W008: the distribution of dependencies is empty.
+release: $(RELEASE)/.done
 	rm -rf dist
-	for folder in . $(DISTRIBUTIONS); do $(TEST)/bin/python -m build --no-isolation --outdir dist $$folder || exit 1; done
-	$(TEST)/bin/python -m twine check --strict dist/*
-	$(TEST)/bin/check-wheel-contents --ignore W007 dist/rllm_renderer-[0-9]*.whl
-	$(TEST)/bin/check-wheel-contents $$(ls dist/*.whl | grep -v 'dist/rllm_renderer-[0-9]')
+	for folder in . $(DISTRIBUTIONS); do $(RELEASE)/bin/python -m build --no-isolation --outdir dist $$folder || exit 1; done
+	$(RELEASE)/bin/python -m twine check --strict dist/*
+	$(RELEASE)/bin/check-wheel-contents --ignore W007,W008 dist/rllm_renderer-[0-9]*.whl
+	$(RELEASE)/bin/check-wheel-contents $$(ls dist/*.whl | grep -v 'dist/rllm_renderer-[0-9]')
 
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
@@ -85,6 +86,11 @@ $(DEMO)/.done: pyproject.toml plugins/rllm-renderer-prime/pyproject.toml $(BASE:
 $(DOCS)/.done: requirements/docs.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install $(PIP_FLAGS) -r requirements/docs.txt
+	touch $@
+
+$(RELEASE)/.done: requirements/release.txt
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/pip install $(PIP_FLAGS) -r requirements/release.txt
 	touch $@
 
 $(TEST)/.done: $(SOURCES)

@@ -330,7 +330,7 @@ def main() -> None:
     tokenizer = real_tokenizers.load(MODEL)
     print(beside_an_engine(tokenizer, max(given.ids, 60_000), 200), end="\n\n")
     print(beside_a_bridge(tokenizer, 10), end="\n\n")
-    if reason := rllm_source.missing(repository=True):
+    if reason := rllm_source.missing():
         print(f"left out: the gateway under load ({reason})")
         return
     load = Load.of(tokenizer, given.turns, given.ids)

@@ -23,6 +23,7 @@ from models_cells import DECLINED, DIFFERS, EQUAL, NOT_APPLICABLE, Compared, Tab
 from rllm_renderer_tinker.backend import TinkerBackend
 
 from rllm_renderer_core import BridgeDeclined, RendererError
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 from rllm_renderer_core.plugin import Coverage, Query
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
@@ -100,7 +101,7 @@ def own_turns(case: oracle.Case, renderer: ResolvedRenderer, tools: Any) -> list
     except RendererError:
         return []
     word = shapes.encode(oracle.tokenizer(case.model), "fine")
-    close = list(renderer.upstream.traits.reasoning_ids()[1:])
+    close = list(reasoning_ids(renderer.tokenizer)[1:])
     open_ended = not renderer.parse_response(word, prompt_ids=prompt).reasoning_complete
     return [(prompt, [*(close if open_ended else []), *word, stop]) for stop in renderer.get_stop_token_ids()]
 

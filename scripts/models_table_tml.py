@@ -26,6 +26,7 @@ from rllm_renderer_template.parity.probes import PROBES, Probe
 from rllm_renderer_tml.families import FAMILIES
 
 from rllm_renderer_core import BridgeDeclined, RendererError
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 
 OUTCOMES = {
     BridgeOutcome.AGREES: EQUAL,
@@ -121,7 +122,7 @@ def completion(renderer: Any, prompt: list[int], shape: shapes.Shape, tools: Any
     start = next((at for at in range(len(prompt)) if through[at] != prompt[at]), len(prompt))
     words = renderer.tokenizer.encode("fine", add_special_tokens=False)
     inside = not renderer.parse_response(words, prompt_ids=prompt).reasoning_complete
-    return [*(renderer.upstream.traits.reasoning_ids()[1:] if inside else ()), *through[start : last + 1]]
+    return [*(reasoning_ids(renderer.tokenizer)[1:] if inside else ()), *through[start : last + 1]]
 
 
 if __name__ == "__main__":

@@ -300,7 +300,8 @@ def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend:
     if not prompt.equals(ids) or behind[: len(sampled)] != sampled:
         ids.extend(behind)
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with the prompt and completion")
-    whole = ids if are_ids(ids) else prompt.to_list()  # what compares equal may still be True for 1
+    # What compares equal may still be True for 1: a short history is copied instead of looked through.
+    whole = ids if len(ids) > WHOLE and are_ids(ids) else prompt.to_list()
     whole.extend(sampled)
     return whole, behind[len(sampled) :]
 

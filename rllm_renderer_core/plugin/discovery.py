@@ -104,7 +104,13 @@ def load_backends() -> Installed:
             raise plugin.error
         if plugin.state != "duplicate":  # those are said when it is known what they compete for
             warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
-    return Installed([registered for plugin in found if plugin.error is None for registered in plugin.registered()], found)
+    return Installed([backend for plugin in found if plugin.error is None for backend in registered_by(plugin)], found)
+
+
+def registered_by(plugin: Plugin) -> list[Registered]:
+    """The backends of a loaded plugin."""
+    source = (plugin.name, plugin.distribution, plugin.version)
+    return [Registered(backend, *source, order) for order, backend in enumerate(plugin.backends)]
 
 
 def warn_once(message: str, *, key: tuple[str, ...] | None = None) -> None:

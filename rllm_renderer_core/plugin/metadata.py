@@ -61,11 +61,6 @@ class Plugin:
         """Record why it can't be used."""
         self.state, self.error = state, plugin_error(self, f"plugin {self.name!r}", why, fix, kind)
 
-    def registered(self) -> list[Registered]:
-        """Its backends."""
-        source = (self.name, self.distribution, self.version)
-        return [Registered(backend, *source, order) for order, backend in enumerate(self.backends)]
-
     def info(self) -> PluginInfo:
         """What is told to users."""
         names = tuple(backend.name for backend in self.backends)

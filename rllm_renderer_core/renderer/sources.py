@@ -43,6 +43,9 @@ class SourceDigests(Mapping[str, str]):
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (self._digests,)
 
+    def __repr__(self) -> str:
+        return repr(self._digests)
+
 
 @functools.lru_cache(maxsize=64)
 def source_digests(packages: tuple[tuple[str, str], ...]) -> SourceDigests:

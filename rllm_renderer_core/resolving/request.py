@@ -101,13 +101,20 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request. ``spelling`` is the name of the option by which ``renderer`` was given; the rest as in ``Options``."""
+    """A checked request; its attributes are those of ``Options``, but for these.
+
+    Attributes:
+        spelling: The name of the option by which ``renderer`` was given.
+        options: Those that ids may depend on.
+        recorded: What a ``Resolution`` keeps of them, but for the date, which not every renderer shows.
+    """
 
     model: str
     backend: str | None
     renderer: str | None
     spelling: str
     options: Mapping[str, Any]
+    recorded: Mapping[str, Any]
     pin: Resolution | None
     parity: str
     detect: bool
@@ -152,13 +159,15 @@ class Request:
             _refuse_contradictions(pin, {"model": model, "backend": backend, "renderer": renderer}, options, given)
             options = {**DEFAULTS, **pin.options, "image_processor": options["image_processor"]}
             by_name = pin.match.upper() in (Match.NAMED.name, Match.PARITY.name)
-            return cls(pin.model, pin.backend, pin.renderer if by_name else None, "renderer", options, pin, **checks)
+            renderer = pin.renderer if by_name else None
+            kept = recorded({**options, "date": None})
+            return cls(pin.model, pin.backend, renderer, "renderer", options, kept, pin, **checks)
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
         backend = backend or os.environ.get("RLLM_RENDERER_BACKEND") or None
-        return cls(model, backend, renderer, spelling, options, None, **checks)
+        return cls(model, backend, renderer, spelling, options, recorded({**options, "date": None}), None, **checks)
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""

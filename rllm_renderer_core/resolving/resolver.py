@@ -17,7 +17,7 @@ from ..renderer.sources import source_digests
 from ..version import __version__
 from .explanation import Explanation, explanation
 from .refusals import refuse_missing_backend, refuse_unparsed_tools, usable
-from .request import Options, Request, recorded
+from .request import Options, Request
 from .selection import Answered, Selection, detected, select
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
         renderer=coverage.renderer,
         match=coverage.match.name.lower(),
         has_bridge=coverage.has_bridge,
-        options=recorded({**request.options, "date": selection.query.date if coverage.dated else None}),
+        options={**request.recorded, **({"date": selection.query.date} if coverage.dated else {})},
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream={name: installed_version(name) or "not installed" for name in backend.upstream},

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import AmbiguousBackendError, PluginError
 from ..plugin import Coverage, Detected, Match, Query, Registered, Unavailable
 from ..plugin.answers import ask
-from ..plugin.discovery import Installed, strict, warn_once
+from ..plugin.discovery import Installed, registered_by, strict, warn_once
 from .request import Request
 
 Answered = tuple[Registered, Coverage]
@@ -31,6 +31,7 @@ class Selection:
         addressed: The backends that were asked, or would have been.
         winner: The best match with its coverage; ``None`` where nothing covers.
         unavailable: Backends that know the model and can't serve it here.
+        by_name: Whether a backend's own rules on the model's name chose, and nothing that the user forced or pinned.
         note: What came of the search by the chat template, where there was one.
     """
 
@@ -40,6 +41,7 @@ class Selection:
     addressed: tuple[Registered, ...]
     winner: Answered | None
     unavailable: tuple[tuple[Registered, Unavailable], ...]
+    by_name: bool
     note: str = ""
 
     @property
@@ -47,19 +49,13 @@ class Selection:
         """Whether no backend covers the name, so that the tokenizer's chat template may tell more."""
         return self.request.renderer is None and (self.winner is None or self.winner[1].match is Match.FALLBACK)
 
-    @property
-    def by_name(self) -> bool:
-        """Whether a backend's own rules on the model's name chose, and nothing that the user forced or pinned."""
-        named = self.request.renderer is not None or self.request.pin is not None
-        return not named and self.winner is not None and self.winner[1].match in (Match.FAMILY, Match.EXACT)
-
     def replaced(self, detected: Detected) -> Selection:
         """The same after the search by the chat template: with another winner, or with the reason why there is none."""
         if detected.registered is None or detected.coverage is None:
             return replace(self, note=detected.reason)
         winner = detected.registered, replace(detected.coverage, reason=detected.reason)
         query = replace(self.query, renderer=detected.coverage.renderer)
-        return replace(self, winner=winner, query=query, note=detected.reason)
+        return replace(self, winner=winner, query=query, by_name=False, note=detected.reason)
 
     def following(self) -> Registered | None:
         """The backend that would come next, if the winner weren't there."""
@@ -79,7 +75,9 @@ def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
     query, addressed = request.query(tokenizer), request.addressed(installed.registered)
     winner, unavailable = best(addressed, query)
     _refuse_duplicates(request, query, installed, winner)
-    return Selection(request, query, installed, tuple(addressed), winner, tuple(unavailable))
+    by_rule = winner is not None and winner[1].match in (Match.FAMILY, Match.EXACT)
+    by_name = by_rule and request.renderer is None and request.pin is None
+    return Selection(request, query, installed, tuple(addressed), winner, tuple(unavailable), by_name)
 
 
 def detected(selection: Selection) -> Selection:
@@ -123,7 +121,7 @@ def _refuse_duplicates(request: Request, query: Query, installed: Installed, win
     for plugin in installed.plugins:
         if plugin.state != "duplicate" or plugin.error is None:
             continue
-        for registered in request.addressed(plugin.registered()):
+        for registered in request.addressed(registered_by(plugin)):
             try:
                 competes = winner is None or registered.backend.priority >= winner[0].backend.priority
                 covers = competes and isinstance(ask(registered, query), Coverage)

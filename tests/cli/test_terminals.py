@@ -1,13 +1,12 @@
 """What commands print on terminals of 40, 80 and 200 columns, in a pipe, with and without colour, and on bad input.
 
-``snapshots/`` holds it to be looked at: ``RENDERER_SNAPSHOTS=write pytest tests/cli/test_terminals.py`` writes it again. What
+``snapshots/`` holds it to be looked at: ``pytest tests/cli/test_terminals.py --write-snapshots`` writes it again. What
 must hold of any of it is asserted beside: no line is wider than the terminal, and a narrow one loses no word.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import re
 
@@ -74,12 +73,12 @@ def shown(run, no_plugins, install, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200, None], ids=lambda columns: str(columns or "pipe"))
-def test_what_is_shown_is_what_was_looked_at(shown, columns):
+def test_what_is_shown_is_what_was_looked_at(shown, columns, pytestconfig):
     found = shown(columns)
     text = "\n".join(found.values())
     assert not COLOUR.search(text) and "Traceback" not in text
     file = SNAPSHOTS / f"{columns or 'pipe'}.txt"
-    if os.environ.get("RENDERER_SNAPSHOTS") == "write":
+    if pytestconfig.getoption("--write-snapshots"):
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")

@@ -58,7 +58,7 @@ def on_the(today, model, options):
 @pytest.mark.parametrize(
     ("model", "renderers"),
     [
-        ("openai/gpt-oss-20b", ["chat-template", "gpt-oss", "gpt_oss_medium_reasoning"]),
+        pytest.param("openai/gpt-oss-20b", ["chat-template", "gpt-oss", "gpt_oss_medium_reasoning"], marks=pytest.mark.whole),
         ("meta-llama/Llama-3.2-3B-Instruct", ["chat-template", "llama-3"]),
     ],
 )

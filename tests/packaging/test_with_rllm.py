@@ -12,11 +12,17 @@ import re
 import subprocess
 import sys
 
+import importlib_metadata
 import pytest
 import rllm_changes
 import rllm_source
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 pytestmark = pytest.mark.whole
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -60,6 +66,31 @@ def required(revision):
     return [Requirement(line) for line in re.findall(r'^\+ +"(rllm-renderer-[^"]+)",$', patch, re.MULTILINE)]
 
 
+def project(name):
+    """The folder of one of our distributions, and its pyproject.toml."""
+    folder = next(folder for folder in (ROOT / "plugins" / name, ROOT / "packages" / name) if folder.is_dir())
+    return folder, tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def ours(names):
+    """The folders of these distributions of ours, of the core, and of whatever of ours they need: no index has them."""
+    folders, waiting = {"rllm-renderer-core": ROOT}, list(names)
+    while waiting:
+        name = waiting.pop()
+        if name.startswith("rllm-renderer-") and name not in folders:
+            folders[name], about = project(name)
+            waiting += [Requirement(line).name for line in about["dependencies"]]
+    return [folders[name] for name in sorted(folders)]
+
+
+@pytest.mark.parametrize("revision", PINS)
+def test_every_requirement_of_a_patch_has_both_bounds_and_takes_this_version(revision):
+    """Without an upper bound the next incompatible release would be installed into rLLM."""
+    for line in required(revision):
+        assert sorted(bound.operator for bound in line.specifier) == ["<", ">="], line
+        assert line.specifier.contains(importlib_metadata.version(line.name)), line
+
+
 @pytest.mark.parametrize("revision", PINS)
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.13"])
 def test_what_a_patch_requires_can_be_installed_on_every_python_that_rllm_supports(revision, python):
@@ -69,17 +100,15 @@ def test_what_a_patch_requires_can_be_installed_on_every_python_that_rllm_suppor
     for line in lines:
         if line.marker is not None and not line.marker.evaluate({"python_version": python}):
             continue
-        folder = ROOT if line.name == "rllm-renderer-core" else ROOT / "plugins" / line.name
-        supported = re.search(r'^requires-python = "(.+)"', (folder / "pyproject.toml").read_text(encoding="utf-8"), re.M)[1]
+        supported = project(line.name)[1]["requires-python"]
         assert python in SpecifierSet(supported), f"{line} wants Python {supported}"
 
 
 @pytest.mark.parametrize("revision", PINS)
 def test_a_patched_revision_installs_with_prime_tinker_and_fireworks(revision, tmp_path):
     names = {line.name for line in required(revision)}
-    assert names == {"rllm-renderer-core", *(f"rllm-renderer-{each}" for each in ("prime", "tinker", "fireworks"))}
-    ours = [ROOT / "plugins" / name if name != "rllm-renderer-core" else ROOT for name in sorted(names)]
-    done = pip(*PINS[revision], cookbook(tmp_path, revision), *ours, "--report", tmp_path / "plan.json")
+    assert names == {f"rllm-renderer-{part}" for part in ("rllm", "prime", "tinker", "fireworks")}
+    done = pip(*PINS[revision], cookbook(tmp_path, revision), *ours(names), "--report", tmp_path / "plan.json")
     assert done.returncode == 0, done.stderr[-2000:]
     plan = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["install"]
     versions = {each["metadata"]["name"].replace("_", "-"): each["metadata"]["version"] for each in plan}
@@ -89,7 +118,7 @@ def test_a_patched_revision_installs_with_prime_tinker_and_fireworks(revision, t
 
 def test_the_pin_that_the_patch_of_955a0c29_takes_away_was_in_the_way(tmp_path):
     """renderers 0.1.9 parses without the prompt's ids."""
-    done = pip(BEFORE["955a0c29"], ROOT, ROOT / "plugins/rllm-renderer-prime")
+    done = pip(BEFORE["955a0c29"], *ours(["rllm-renderer-prime"]))
     assert done.returncode != 0 and "conflict" in done.stderr and "renderers" in done.stderr
 
 

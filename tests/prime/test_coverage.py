@@ -40,7 +40,7 @@ def test_the_plugin_module_is_light() -> None:
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "me/Qwen3-8B-sft"])
 def test_selecting_in_a_cold_process_imports_nothing_heavy(model: str) -> None:
     code = (
-        "import sys, os\nos.environ['RLLM_RENDERER_PLUGINS'] = 'prime'\n"
+        "import sys, os\nos.environ['RLLM_RENDERER_PLUGINS'] = 'prime,chat-template'\n"
         "from rllm_renderer_core import select_backend\n"
         f"chosen = select_backend({model!r}).backend\n"
         f"print(chosen, [name for name in {HEAVY} if name in sys.modules])"

@@ -120,8 +120,11 @@ def in_a_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     return saved
 
 
+FOLDERS = [("Qwen/Qwen3.5-0.8B", CLOSED), pytest.param("Qwen/Qwen3.5-9B", OPEN, marks=pytest.mark.whole)]
+
+
 @pytest.mark.parametrize("template", [True, False], ids=["template", "no template"])
-@pytest.mark.parametrize(("model", "expected"), [("Qwen/Qwen3.5-0.8B", CLOSED), ("Qwen/Qwen3.5-9B", OPEN)])
+@pytest.mark.parametrize(("model", "expected"), FOLDERS)
 def test_the_default_follows_the_model_and_not_the_folder(
     model: str, expected: str, template: bool, in_a_folder: Callable[..., Any], tokenizer_of: Tokenizers
 ) -> None:
@@ -133,7 +136,7 @@ def test_the_default_follows_the_model_and_not_the_folder(
     assert tokenizer.name_or_path == folder
 
 
-@pytest.mark.parametrize(("model", "expected"), [("Qwen/Qwen3.5-0.8B", CLOSED), ("Qwen/Qwen3.5-9B", OPEN)])
+@pytest.mark.parametrize(("model", "expected"), FOLDERS)
 def test_the_default_of_a_fine_tune_follows_its_template(
     model: str, expected: str, in_a_folder: Callable[..., Any], tokenizer_of: Tokenizers
 ) -> None:

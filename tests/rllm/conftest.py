@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -9,23 +10,22 @@ import pytest
 import rllm_changes
 import rllm_source
 
-# These import rLLM's gateway.
-collect_ignore = [] if rllm_source.missing() is None else ["test_gateway.py"]
-if rllm_source.missing(repository=True):
-    collect_ignore.append("test_matrix.py")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "changed" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.needs("rllm"))
-
 
 @pytest.fixture(scope="session")
 def changed(tmp_path_factory):
     """rLLM's repository with the patch of its revision."""
     return rllm_changes.changed_copy(tmp_path_factory.mktemp("changed") / "rllm")
+
+
+@pytest.fixture(scope="session")
+def gateway(changed):
+    """The patched gateway in this process: the module ``rllm_model_gateway``."""
+    place = str(changed / rllm_source.GATEWAY.parent)
+    sys.path.insert(0, place)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rllm_model_gateway"]:
+        del sys.modules[name]
+    yield importlib.import_module("rllm_model_gateway")
+    sys.path.remove(place)
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +43,16 @@ def process(changed):
         )
 
     return process
+
+
+@pytest.fixture
+def runs(process, tmp_path):
+    """``runs(script, name)``: its last words are "done" and its name, in a process that imports the changed copy."""
+
+    def runs(script, name):
+        file = tmp_path / f"{name}.py"
+        file.write_text(script)
+        result = process("-W", "ignore", file)
+        assert result.stdout.split()[-2:] == ["done", name], result.stderr[-4000:]
+
+    return runs

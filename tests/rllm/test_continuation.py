@@ -67,3 +67,33 @@ def test_rllms_own_output_and_its_text_as_sampled():
     assert follows_completion([assistant("x", **calls('{"n": 1, "q": "lids"}')), RESULT], output)
     assert follows_completion([assistant("<think>Look.</think>x"), USER], output)
     assert not follows_completion([assistant("<think>Look.</think>y"), USER], output)
+
+
+GIVEN = {"role": "assistant", "content": "", "reasoning": "Look.", **calls('{"n": 1, "q": "lids"}')}
+BROKEN = {"role": "assistant", "content": "", **calls('{"n": ')}
+
+
+def test_a_message_that_a_client_was_given_and_sends_back():
+    """As servers' clients do: without what they don't know, and in other spellings of the same."""
+    for back in (GIVEN, assistant(None, **calls('{"q":"lids","n":1}')), assistant("", reasoning_content="Look.")):
+        assert follows_completion([back, RESULT], GIVEN)
+    assert follows_completion([dict(BROKEN), RESULT], BROKEN), "what a server's own parser made of it"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        [assistant("Something else.", **calls('{"n": 1, "q": "lids"}')), RESULT],
+        [assistant("", **calls('{"n": 2, "q": "lids"}')), RESULT],
+        [assistant("", reasoning="Guess.", **calls('{"n": 1, "q": "lids"}')), RESULT],
+        [assistant("", **calls('{"n": 1, "q": "lids"}')), RESULT, assistant("Unsampled."), USER],
+        [RESULT],
+        [USER],
+    ],
+)
+def test_a_message_that_was_edited_dropped_or_added(new):
+    assert not follows_completion(new, GIVEN)
+
+
+def test_nothing_goes_on_from_an_answer_that_isnt_known():
+    assert not follows_completion([assistant(""), USER], {})

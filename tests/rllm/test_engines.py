@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import real_tokenizers
 import rllm_source
 
 MODELS = ("Qwen/Qwen3-8B", "MiniMaxAI/MiniMax-M3", "deepseek-ai/DeepSeek-V4-Flash")
@@ -68,14 +67,6 @@ print("done", made.source)
 """
 
 
-def runs_to_its_end(process, tmp_path, script, name):
-    """The script's last words are "done" and its name."""
-    file = tmp_path / f"{name}.py"
-    file.write_text(script)
-    result = process("-W", "ignore", file)
-    assert result.stdout.split()[-2:] == ["done", name], result.stderr[-4000:]
-
-
 def run(process, tmp_path, *arguments, **options):
     file = tmp_path / "engine.py"
     file.write_text(SCRIPT)
@@ -84,126 +75,24 @@ def run(process, tmp_path, *arguments, **options):
     return result.stdout.split()[-2:]
 
 
-def needs(model):
-    rllm_source.need("rLLM's engines weren't run", "tinker", "tinker_cookbook", "renderers")
-    if why := real_tokenizers.missing(model):
-        pytest.skip(why)
-    if "DeepSeek-V4" in model:
-        from rllm_renderer_core import RendererError, select_backend
-
-        try:
-            found = select_backend(model, require_bridge=True)
-        except RendererError as error:
-            pytest.skip(f"no native renderer of {model} here: {str(error).splitlines()[0]}")
-        if found.match == "fallback":
-            pytest.skip(f"no native renderer of {model} here")
-
-
 @pytest.mark.parametrize("model", MODELS)
 def test_prompts_stops_and_outputs_of_both_engines_are_the_renderers(process, tmp_path, model):
-    needs(model)
+    rllm_source.need_engines(model)
     assert run(process, tmp_path, model, "as published", "named")[0] == "done"
 
 
 def test_no_engine_needs_to_be_told(process, tmp_path):
     """Without a chat template too."""
-    needs("Qwen/Qwen3-8B")
+    rllm_source.need_engines("Qwen/Qwen3-8B")
     for kind in ("as published", "bare"):
         assert run(process, tmp_path, "Qwen/Qwen3-8B", kind, "auto") == ["done", "prime"]
-
-
-VISION = """
-import asyncio, types
-import rllm_offline, real_tokenizers
-from PIL import Image
-from rllm.engine.rollout.tinker_engine import TinkerEngine
-
-class Processor:  # the part of a real one that tinker's renderer asks
-    merge_size, patch_size = 2, 14
-    def get_number_of_image_patches(self, height, width, images_kwargs=None):
-        return (height // 14) * (width // 14)
-
-tokenizer = real_tokenizers.load("Qwen/Qwen3.5-9B")
-sampled = tokenizer.encode("Red.\\n</think>\\n\\nIt is red.<|im_end|>")
-class Sampler:
-    async def sample_async(self, prompt, num_samples, sampling_params):
-        self.prompt = prompt
-        one = types.SimpleNamespace(tokens=sampled, logprobs=[-0.5] * len(sampled), stop_reason="stop")
-        return types.SimpleNamespace(sequences=[one])
-
-engine = TinkerEngine("", "Qwen/Qwen3.5-9B", tokenizer, None, image_processor=Processor())
-sampler = Sampler()
-engine.set_sampling_client(sampler)
-picture = [{"role": "user", "content": "What is this?", "images": [Image.new("RGB", (56, 84), "red")]}]
-out = asyncio.run(engine.get_model_response(picture))
-shown = [tokenizer.decode(each.tokens) if hasattr(each, "tokens") else each for each in sampler.prompt.chunks]
-(at,) = [at for at, each in enumerate(shown) if not isinstance(each, str)]
-assert shown[at].expected_tokens == 6 and shown[at].data
-assert "".join(shown[:at]) == "<|im_start|>user\\n<|vision_start|>", shown
-assert "".join(shown[at + 1 :]) == "<|vision_end|>What is this?<|im_end|>\\n<|im_start|>assistant\\n<think>\\n"
-assert (out.content, out.reasoning.strip()) == ("It is red.", "Red."), out
-print("done", "image")
-"""
-
-
-def test_images_reach_the_sampler_as_chunks_in_their_place(process, tmp_path):
-    """A model with vision: the picture itself, between the ids around it, and no bare placeholder."""
-    needs("Qwen/Qwen3.5-9B")
-    rllm_source.need("no image was shown to an engine", "PIL")
-    runs_to_its_end(process, tmp_path, VISION, "image")
-
-
-LENGTHS = """
-import concurrent.futures
-from rllm.workflows.cumulative_workflow import CumulativeWorkflow
-from rllm.workflows.workflow import TerminationEvent
-
-class Agent:
-    def __init__(self):
-        self.chat_completions = []
-    def update_from_env(self, observation, *_):
-        self.chat_completions.append(observation)
-    def update_from_model(self, response):
-        self.chat_completions.append({"role": "assistant", "content": "It is red."})
-
-class Environment:
-    def reset(self, task):
-        return {"role": "user", "content": "Look."}, {}
-    def step(self, action):
-        return picture[0], 0.0, False, {}
-
-left, prompts = [], []
-sample = sampler.sample_async
-async def sample_async(prompt, num_samples, sampling_params):
-    left.append(sampling_params.max_tokens)
-    prompts.append(prompt.length)
-    return await sample(prompt, num_samples, sampling_params)
-
-sampler.sample_async = sample_async
-with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    workflow = CumulativeWorkflow(Agent, Environment, max_steps=2, rollout_engine=engine, executor=pool)
-    try:
-        asyncio.run(workflow.run({}, "0"))
-    except TerminationEvent:
-        pass
-assert left == [4096, 4096 - (prompts[1] - prompts[0])], (left, prompts)
-"""
-
-
-def test_what_is_left_for_an_answer_is_counted_in_positions(process, tmp_path):
-    """An image is one chunk of many positions."""
-    needs("Qwen/Qwen3.5-9B")
-    rllm_source.need("no image was shown to a workflow", "PIL", "codetiming", "polars")
-    runs_to_its_end(
-        process, tmp_path, VISION.replace('print("done", "image")', "") + LENGTHS + 'print("done", "lengths")', "lengths"
-    )
 
 
 def test_parser_of_old_stays_reachable(changed, process):
     """The flag that every run of rLLM's main has today."""
     if rllm_source.unified(changed):
         pytest.skip("this revision has the flag already, and the change doesn't touch it")
-    needs("Qwen/Qwen3-8B")
+    rllm_source.need_engines("Qwen/Qwen3-8B")
     code = (
         "import real_tokenizers\n"
         "from rllm.engine.rollout.tinker_engine import TinkerEngine\n"
@@ -262,59 +151,9 @@ print("done", "completer")
 """
 
 
-def test_completer_continues_what_was_sampled_and_nothing_else(process, tmp_path):
-    needs("Qwen/Qwen3-8B")
-    runs_to_its_end(process, tmp_path, COMPLETER, "completer")
-
-
-EFFORT = """
-import asyncio, types
-import rllm_offline, real_tokenizers
-rllm_offline.stand_in_for_fireworks()
-from rllm.engine.rollout.fireworks_engine import FireworksEngine
-from rllm.engine.rollout.openai_engine import OpenAIEngine
-from rllm.engine.rollout.tinker_engine import TinkerEngine
-
-tokenizer = real_tokenizers.load("openai/gpt-oss-20b")
-said = tokenizer.encode("<|channel|>final<|message|>Hi<|return|>")
-seen = {}
-
-class Sampler:
-    async def sample_async(self, prompt, num_samples, sampling_params):
-        seen["prompt"] = prompt.to_ints()
-        one = types.SimpleNamespace(tokens=said, logprobs=[-0.5] * len(said), stop_reason="stop")
-        return types.SimpleNamespace(sequences=[one])
-    async def async_completions_stream(self, prompt, **options):
-        seen.update(prompt=list(prompt), asked=options["reasoning_effort"])
-        choice = {"raw_output": {"completion_token_ids": said}, "finish_reason": "stop"}
-        return {"choices": [{**choice, "logprobs": {"content": [{"logprob": -0.5}] * len(said)}}]}, None
-    async def create(self, model, prompt, **options):
-        seen["prompt"] = prompt
-        choice = types.SimpleNamespace(text="Hi", token_ids=said, finish_reason="stop", logprobs=None)
-        return types.SimpleNamespace(choices=[choice], usage=types.SimpleNamespace(prompt_tokens=1, completion_tokens=1))
-
-def engines(own):
-    tinker = TinkerEngine("", "openai/gpt-oss-20b", tokenizer, None, **own)
-    tinker.set_sampling_client(Sampler())
-    openai = OpenAIEngine(tokenizer=tokenizer, api_key="none", base_url="http://127.0.0.1:9/v1", sampling_params=dict(own))
-    openai.client = types.SimpleNamespace(completions=Sampler())
-    return {"tinker": tinker, "fireworks": FireworksEngine(tokenizer, Sampler(), **own), "openai": openai}
-
-for own in ({}, {"reasoning_effort": "high"}):
-    for kind, engine in engines(own).items():
-        for call in ({}, {"reasoning_effort": "medium" if own else "low"}):
-            asyncio.run(engine.get_model_response([{"role": "user", "content": "x"}], **call))
-            (shown,) = [line for line in tokenizer.decode(seen["prompt"]).splitlines() if line.startswith("Reasoning: ")]
-            wanted = {"reasoning_effort": "medium", **own, **call}["reasoning_effort"]
-            assert shown == f"Reasoning: {wanted}", (kind, own, call, shown)
-            assert kind != "fireworks" or seen["asked"] == wanted, (own, call, seen["asked"])
-print("done", "effort")
-"""
-
-
-def test_reasoning_effort_of_the_engine_and_of_a_call_is_in_the_prompt(process, tmp_path):
-    needs("openai/gpt-oss-20b")
-    runs_to_its_end(process, tmp_path, EFFORT, "effort")
+def test_completer_continues_what_was_sampled_and_nothing_else(runs):
+    rllm_source.need_engines("Qwen/Qwen3-8B")
+    runs(COMPLETER, "completer")
 
 
 ASYNC = """
@@ -348,6 +187,6 @@ print("done", "async")
 """
 
 
-def test_client_of_fully_async_renders_and_parses_by_the_renderer(process, tmp_path):
-    needs("Qwen/Qwen3-8B")
-    runs_to_its_end(process, tmp_path, ASYNC, "async")
+def test_client_of_fully_async_renders_and_parses_by_the_renderer(runs):
+    rllm_source.need_engines("Qwen/Qwen3-8B")
+    runs(ASYNC, "async")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import rllm_source
 
 SCRIPT = '''
 import asyncio, json, threading
@@ -165,10 +164,7 @@ def test_threads_that_bridge_at_once_have_a_renderer_each(found):
     assert found["at once"]["renderers"] == 2
 
 
-def test_a_completion_is_parsed_off_the_event_loop(found, changed):
-    if not rllm_source.unified(changed):
-        assert found["at once"]["parsed"] is False, "this revision returns text alone after the first turn"
-        return
+def test_a_completion_is_parsed_off_the_event_loop(found):
     assert found["at once"]["free"] is True
     message = found["at once"]["message"]
     assert (message["content"], message["reasoning_content"]) == ("parsed", "thought")

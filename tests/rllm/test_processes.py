@@ -13,6 +13,7 @@ import pytest
 import real_tokenizers
 import scripted_rollout as script
 from rllm_source import environment
+from scripted_client import play
 
 from rllm_renderer_core import Resolution, resolve, select_backend
 
@@ -103,7 +104,7 @@ def test_gateway_process_uses_the_pinned_renderer(changed, checkpoint, pin):
         arguments = ("--model", str(checkpoint), "--cumulative-token-mode", "--worker", f"{worker_url}/v1")
         with GatewayProcess(changed, *arguments, RLLM_RENDERER_PIN=pin()) as gateway:
             assert gateway.ready(), gateway.process.stdout.read()[-3000:]
-            script.play(gateway.url, 0)
+            play(gateway.url, 0)
     assert [entry["path"] for entry in worker.log] == ["chat"] + ["completions"] * (len(script.TURNS) - 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import real_tokenizers
 import rllm_renderer_rllm as rllm
+import rllm_source
 
 from rllm_renderer_core.errors import NoBackendError, OptionError
 
@@ -87,3 +88,49 @@ def test_the_patched_manager_takes_the_names_of_either(process, tmp_path):
     file.write_text(SCRIPT)
     result = process("-W", "ignore", file)
     assert result.stdout.split()[-1:] == ["done"], result.stderr[-3000:]
+
+
+BACKEND = """
+import sys
+from unittest import mock
+import rllm_offline, real_tokenizers
+from omegaconf import OmegaConf
+
+rllm_offline.stand_in_for_fireworks()
+sdk = sys.modules["fireworks.training.sdk"]
+sdk.TrainerJobManager = sdk.WeightSyncer = object
+for name in ("training", "training.provision", "training.utils", "training.utils.client"):
+    sys.modules[name] = mock.MagicMock()
+from rllm.trainer.fireworks import fireworks_backend
+
+rollout = {"train": {}, "val": {}}
+config = {
+    "rllm": {"rollout": rollout, "algorithm": {}, "gateway": {}},
+    "data": {"max_prompt_length": 4096, "max_response_length": 4096},
+    "training": {"max_length": 8192},
+    "rollout_engine": {"renderer_family": "qwen3", "accumulate_reasoning": False, "disable_thinking": False},
+}
+backend = fireworks_backend.FireworksBackend.__new__(fireworks_backend.FireworksBackend)
+backend.full_config = OmegaConf.create(config)
+backend.tokenizer, backend.sampling_client = real_tokenizers.load("Qwen/Qwen3-8B"), None
+backend._policy_rc = backend.weight_syncer = backend._rlor_mgr = backend._policy_job_id = None
+with (
+    mock.patch.object(fireworks_backend, "FireworksPolicyTrainer"),
+    mock.patch.object(backend, "_init_fireworks_infra"),
+    mock.patch.object(backend, "shutdown"),
+):
+    engine = backend.init_rollout_engine()
+renderer = getattr(engine, "unified_renderer", None) or engine.renderer
+print(renderer.backend, renderer.name)
+"""
+
+
+def test_fireworks_backend_takes_the_renderer_family_of_its_engine(process, tmp_path):
+    """``rollout_engine.renderer_family``, which the error about two names advises."""
+    rllm_source.need("Fireworks' backend wasn't built", "tinker", "tinker_cookbook", "omegaconf", "codetiming", "polars")
+    if why := real_tokenizers.missing("Qwen/Qwen3-8B"):
+        pytest.skip(why)
+    file = tmp_path / "backend.py"
+    file.write_text(BACKEND)
+    result = process("-W", "ignore", file)
+    assert result.stdout.split()[-2:] == ["prime", "qwen3"], result.stderr[-3000:]

@@ -17,6 +17,7 @@ openai = pytest.importorskip("openai", reason="no client was run: openai isn't i
 import rllm_renderer_rllm as rllm  # noqa: E402
 import scripted_rollout as script  # noqa: E402
 import standin_gateway  # noqa: E402
+from scripted_client import play  # noqa: E402
 
 MODELS = ("Qwen/Qwen3-8B", "MiniMaxAI/MiniMax-M3")
 
@@ -39,7 +40,7 @@ def served(renderer):
 def test_sessions_at_once_are_one_segment_each(served):
     url, worker = served
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda session: script.play(url, session), range(2)))
+        list(pool.map(lambda session: play(url, session), range(2)))
     for session in range(2):
         log = [entry for entry in worker.log if entry["session"] == session]
         assert [entry["path"] for entry in log] == ["chat"] + ["completions"] * (len(script.TURNS) - 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 
 import pytest
@@ -30,12 +29,3 @@ def test_engine_tests_after_the_change(changed, process):
     files = ENGINE_TESTS[rllm_source.unified(changed)]
     result = process("-m", "pytest", "-q", "-p", "rllm_offline", *files)
     assert passed(result) >= 5
-
-
-def test_our_sessions_through_the_changed_gateway(changed, process):
-    """The tests of test_gateway.py, with its ids as vLLM's: here no pairing of results is uncertain."""
-    tests = pathlib.Path(__file__).parent / "test_gateway.py"
-    chosen = "one_segment or answered_turn"
-    arguments = ("-m", "pytest", "-q", "-p", "no:asyncio", "-k", chosen, tests)
-    result = process(*arguments, cwd=tests.parents[2], env={"RLLM_SOURCE": str(changed)})
-    assert passed(result) >= 4

@@ -57,12 +57,12 @@ NEEDS = {
         'pip install --no-deps -r "$(python -m rllm_renderer_fireworks)"',
     ),
     "rllm": Need(
-        lambda: rllm_source.missing(repository=True) is not None,
+        lambda: rllm_source.missing() is not None,
         "rLLM's gateway, engines and SFT with the patches of integrations/",
         "RLLM_SOURCE=FOLDER, a clone of rllm-org/rllm",
     ),
     "browser": Need(
-        lambda: not (_installed("selenium") and shutil.which("chromedriver")),
+        lambda: not (_installed("selenium") and shutil.which("chromium") and shutil.which("chromedriver")),
         "contrast, overflow and keyboard of the page of tokens",
         "chromium and chromedriver on PATH",
     ),
@@ -70,3 +70,6 @@ NEEDS = {
     "verl": Need(lambda: not _installed("verl"), "that verl's DataProto takes a batch; its layout is", "pip install verl"),
 }
 """By the name that the mark gives."""
+
+FIXTURES = {"changed": "rllm", "browser": "browser"}
+"""Fixtures that need something: a test that uses one is marked by that."""

@@ -84,6 +84,16 @@ def stand_in_for_fireworks() -> None:
         sys.modules["fireworks.training.sdk"].DeploymentSampler = DeploymentSampler  # type: ignore[attr-defined]
 
 
+def stand_in_for_verl() -> None:
+    """The names that rLLM's engine imports from verl, which needs a GPU's packages: annotations alone."""
+    if importlib.util.find_spec("verl") is None:
+        for name in ("verl", "verl.workers", "verl.workers.rollout", "verl.workers.rollout.llm_server"):
+            sys.modules[name] = types.ModuleType(name)
+        sys.modules["verl.workers.rollout.llm_server"].LLMServerClient = object  # type: ignore[attr-defined]
+        sys.modules["verl.workers.rollout.replica"] = types.ModuleType("verl.workers.rollout.replica")
+        sys.modules["verl.workers.rollout.replica"].TokenOutput = object  # type: ignore[attr-defined]
+
+
 def let_go_of_connections() -> None:
     """rLLM's tests, changed or not, leave some open, whose threads the interpreter would wait for at its end."""
     try:

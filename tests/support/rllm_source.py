@@ -1,4 +1,4 @@
-"""rLLM's sources for tests: the folder in ``RLLM_SOURCE``, or what is installed. ``missing()`` says why there are none."""
+"""rLLM's sources for tests: the folder in ``RLLM_SOURCE``. ``missing()`` says why there are none."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import sys
 
 import pytest
+import real_tokenizers
 
 GATEWAY = pathlib.Path("rllm-model-gateway/src/rllm_model_gateway")
 
@@ -26,32 +27,31 @@ def need(what: str, *modules: str) -> None:
             pytest.skip(f"{what}: {name} isn't installed")
 
 
-def missing(*, repository: bool = False) -> str | None:
-    """Why tests against rLLM's gateway can't run here; with ``repository``, against files of its repository.
+def need_engines(model: str) -> None:
+    """Skip where rLLM's engines can't be run with this model."""
+    need("rLLM's engines weren't run", "tinker", "tinker_cookbook", "renderers")
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    if "DeepSeek-V4" in model:
+        from rllm_renderer_core import RendererError, select_backend
 
-    rllm-model-gateway 0.1.0 on PyPI has no cumulative token mode.
-    """
+        try:
+            selected = select_backend(model, require_bridge=True)
+        except RendererError as error:
+            pytest.skip(f"no native renderer of {model} here: {str(error).splitlines()[0]}")
+        if selected.match == "fallback":
+            pytest.skip(f"no native renderer of {model} here")
+
+
+def missing() -> str | None:
+    """Why tests against rLLM's sources can't run here."""
     for name in ("fastapi", "uvicorn", "httpx", "openai"):
         if importlib.util.find_spec(name) is None:
             return f"rLLM's gateway wasn't run: {name} isn't installed"
     root = source()
-    if root is not None:
-        return None if (root / GATEWAY / "token_accumulator.py").is_file() else f"RLLM_SOURCE={root} isn't rLLM's repository"
-    if repository:
+    if root is None:
         return "rLLM's repository wasn't found: set RLLM_SOURCE to a clone of it"
-    spec = importlib.util.find_spec("rllm_model_gateway")
-    if spec is None or not spec.submodule_search_locations:
-        return "rLLM's gateway wasn't found: set RLLM_SOURCE to a clone of rllm-org/rllm"
-    if not (pathlib.Path(spec.submodule_search_locations[0]) / "token_accumulator.py").is_file():
-        return "the installed rllm-model-gateway has no cumulative token mode: set RLLM_SOURCE to a clone of rllm-org/rllm"
-    return None
-
-
-def importable() -> None:
-    """Puts the gateway of ``RLLM_SOURCE`` on ``sys.path``."""
-    root = source()
-    if root is not None and str(root / GATEWAY.parent) not in sys.path:
-        sys.path.insert(0, str(root / GATEWAY.parent))
+    return None if (root / GATEWAY / "token_accumulator.py").is_file() else f"RLLM_SOURCE={root} isn't rLLM's repository"
 
 
 def unified(root: pathlib.Path) -> bool:

@@ -41,7 +41,9 @@ def pytest_pycollect_makeitem(collector: Any, obj: Any) -> list[Any] | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, left_out = [], []
     for item in items:
-        unmet = {name for mark in item.iter_markers("needs") for name in mark.args if needs.NEEDS[name].missing()}
+        wanted = [name for mark in item.iter_markers("needs") for name in mark.args]
+        wanted += [needs.FIXTURES[name] for name in needs.FIXTURES.keys() & set(getattr(item, "fixturenames", ()))]
+        unmet = {name for name in wanted if needs.NEEDS[name].missing()}
         config.stash.setdefault(_UNMET, set()).update(unmet)
         small = not sampling.WHOLE and item.get_closest_marker("whole") is not None
         (left_out if unmet or small or not _exists(item) else kept).append(item)
@@ -67,6 +69,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     # What a conformance class declares that its format can't have isn't a lack of this machine.
     counted = collections.Counter(reason for reason in reasons if " declares " not in reason)
     said += [f"{reason} ({count} skipped)" for reason, count in sorted(counted.items())]
+    if not said:
+        return
     terminalreporter.section("not proven by this run, and how to")
     for line in said:
         terminalreporter.write_line(line)

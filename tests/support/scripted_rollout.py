@@ -1,4 +1,4 @@
-"""Sessions as an agent has them, in rLLM's gateway: a worker that samples from a script, and a client that plays it.
+"""Sessions as an agent has them, in rLLM's gateway: a script, and a worker that samples from it. See scripted_client.
 
 Every text of a session says which session and turn it is of, ``[s3 t2]``, so that the worker can read from the prompt alone
 what to sample next, whatever path the prompt took. What it samples isn't how the tokenizer would encode the text: one word of
@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,19 @@ from rllm_renderer_training import UnreachableTurnError
 from rllm_renderer_training.sequences.supervised import supervised
 
 from rllm_renderer_core import RendererError
+
+MODELS = (
+    "Qwen/Qwen3-8B",
+    "Qwen/Qwen3.5-9B",
+    "zai-org/GLM-5",
+    "zai-org/GLM-5.2",
+    "MiniMaxAI/MiniMax-M3",
+    "deepseek-ai/DeepSeek-V4-Flash",
+    "moonshotai/Kimi-K2.6",
+    "deepseek-ai/DeepSeek-V3.1",
+    "meta-llama/Llama-3.1-8B-Instruct",
+)
+"""Models of whose formats sessions are played."""
 
 TOOLS = [
     {
@@ -58,7 +71,14 @@ TURNS = (
     Turn(None, "Slender masts above rounded hulls.", "Done"),
 )
 ONE_CALL_TURNS = tuple(replace(turn, says="" if turn.calls else turn.says, calls=turn.calls[:1]) for turn in TURNS)
-"""The same for formats that have one call a turn, and no text beside it."""
+"""For formats with one call a turn, and no text beside it."""
+
+
+def turns_of(model: str) -> tuple[Turn, ...]:
+    """The script for a model."""
+    return ONE_CALL_TURNS if "Llama-3.1" in model else TURNS
+
+
 STEP = re.compile(r"\[s(\d+) t(\d+)\]")
 
 
@@ -172,7 +192,7 @@ class Worker:
                 prompt = self.renderer.render_ids(messages, tools=body.get("tools"), add_generation_prompt=True)
             except RendererError as error:
                 return JSONResponse(openai_error(error), http_status(error))
-            session, turn, sampled = self._sample("chat", prompt)
+            session, turn, sampled = self.sample("chat", prompt)
             parsed = self.renderer.parse_response(sampled, tools=body.get("tools"), prompt_ids=prompt)
             message = parsed.to_message()
             for at, call in enumerate(message.get("tool_calls") or () if self.foreign_ids else ()):
@@ -193,7 +213,7 @@ class Worker:
         async def complete(request: Request) -> Any:
             body = await request.json()
             prompt = body["prompt"]
-            session, turn, sampled = self._sample("completions", prompt)
+            session, turn, sampled = self.sample("completions", prompt)
             reason = "length" if self.turns[turn].cut_off else "stop"
             stops = self.renderer.get_stop_token_ids()
             text = self.renderer.tokenizer.decode(sampled[:-1] if sampled[-1] in stops else sampled)
@@ -206,13 +226,14 @@ class Worker:
                 | {"prompt_token_ids": prompt, "usage": _usage(prompt, sampled)}
             )
 
-        # Annotations are text here, and FastAPI looks them up in the module: they are given as what they are.
+        # Annotations are text here, which FastAPI would look up in the module.
         for path, handler in (("/v1/chat/completions", chat), ("/v1/completions", complete)):
             handler.__annotations__["request"] = Request
             app.post(path)(handler)
         return app
 
-    def _sample(self, path: str, prompt: list[int]) -> tuple[int, int, list[int]]:
+    def sample(self, path: str, prompt: list[int]) -> tuple[int, int, list[int]]:
+        """Session, turn and the completion, by what the prompt says; noted in ``log``."""
         session, turn = map(int, STEP.findall(self.renderer.tokenizer.decode(prompt))[-1])
         self.log.append({"path": path, "session": session, "turn": turn, "prompt": list(prompt)})
         return session, turn, completion(self.renderer, turn, self.turns)
@@ -242,38 +263,6 @@ def _plain(message: dict[str, Any]) -> dict[str, Any]:
 
 def _usage(prompt: list[int], sampled: list[int]) -> dict[str, int]:
     return {"prompt_tokens": len(prompt), "completion_tokens": len(sampled), "total_tokens": len(prompt) + len(sampled)}
-
-
-def play(url: str, session: int, *, turns: int = len(TURNS), spoil: Callable[[int, list[Any]], list[Any]] | None = None) -> str:
-    """One agent's session through the gateway. ``spoil(turn, new_messages)`` may change what arrives.
-
-    Returns:
-        The session's id.
-    """
-    import openai
-
-    name = f"rollout-{session}"
-    messages: list[dict[str, Any]] = []
-    ids: list[str] = []
-    with openai.OpenAI(base_url=f"{url}/sessions/{name}/v1", api_key="none", max_retries=0, timeout=60) as client:
-        for turn in range(turns):
-            new = arriving(session, turn, ids)
-            messages += spoil(turn, new) if spoil is not None else new
-            answer = client.chat.completions.create(model="m", messages=messages, tools=TOOLS)  # type: ignore[arg-type]
-            message = answer.choices[0].message.model_dump(exclude_none=True)
-            if TURNS[turn].calls and not message.get("tool_calls"):
-                # The gateway of rLLM's main returns text alone after the first turn: then the client reads the calls itself.
-                message["tool_calls"] = [
-                    {
-                        "id": f"mine-{turn}-{at}",
-                        "type": "function",
-                        "function": {"name": name, "arguments": json.dumps({"q": q})},
-                    }
-                    for at, (name, q) in enumerate(TURNS[turn].calls)
-                ]
-            messages.append(message)
-            ids = [call["id"] for call in message.get("tool_calls") or ()]
-    return name
 
 
 def segments(traces: list[Any]) -> int:

@@ -87,7 +87,8 @@ def format_of(case: Case) -> str:
     """What the renderers of one format have in common; variants with and without thinking write the same turns."""
     from rllm_renderer_tinker import catalog
 
-    return str(catalog.family(case.renderer)).removesuffix("_thinking")
+    family = str(catalog.family(case.renderer)).removesuffix("_thinking")
+    return {"qwen3_8": "qwen3_5"}.get(family, family)
 
 
 REASONED = {"role": "assistant", "content": "Two.", "reasoning_content": "One and one."}

@@ -7,6 +7,7 @@ from functools import cached_property
 import shapes
 
 from rllm_renderer_core import BridgeDeclined
+from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 
 FOUR = "four apples"
 USER = [shapes.user("And lids?")]
@@ -27,6 +28,26 @@ CALLS = {
 }
 """One call as the model writes it, by renderer; written by hand after the formats."""
 CALLS["qwen3_instruct"] = CALLS["qwen3"]
+OPENS_REASONING = {
+    *("qwen3_5", "qwen3_8_xhigh_reasoning", "deepseekv3_thinking", "kimi_k26", "nemotron3"),
+    *("glm5_3_max_reasoning", "deepseekv4_1"),
+}
+"""Renderers whose prompt ends inside reasoning."""
+
+
+def has_call(case):
+    """Whether a call of the renderer's format is written down here."""
+    return case.renderer in CALLS
+
+
+def closes_calls(case):
+    """Whether a call has a close of its own; harmony's ends with the message."""
+    return has_call(case) and not case.renderer.startswith("gpt_oss")
+
+
+def opens_reasoning(case):
+    """Whether the prompt ends inside reasoning."""
+    return case.renderer in OPENS_REASONING
 
 
 class Turn:
@@ -51,7 +72,7 @@ class Turn:
         if self.case.renderer == "inkling":
             return self.ids("<|content_text|>")
         inside = not self.resolved.parse_response(self.ids(FOUR), prompt_ids=self.prompt).reasoning_complete
-        return [self.resolved.upstream.traits.reasoning_ids()[1]] if inside else []
+        return [reasoning_ids(self.tokenizer)[1]] if inside else []
 
     @cached_property
     def stop(self):

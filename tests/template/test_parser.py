@@ -270,3 +270,12 @@ def test_a_parser_is_kept_for_what_it_was_learned_from_and_nothing_else():
     assert later is not first
     qwen.bos_token = "<|later|>"
     assert learned_parser(qwen, {}, stops) not in (first, later)
+
+
+def test_spaces_in_front_of_punctuation_are_kept_where_the_tokenizer_would_clean_them_up():
+    llama = copy.deepcopy(tokenizer(LLAMA))
+    llama.clean_up_tokenization_spaces = True
+    stop = llama.convert_tokens_to_ids("<|eot_id|>")
+    text = "if x != y , z :"
+    ids = [*llama.encode(text, add_special_tokens=False), stop]
+    assert learned_parser(llama, {}, [stop]).parse_response(ids).content == text

@@ -20,8 +20,8 @@ MORE = [{"role": "user", "content": "And lids?"}]
 LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 
 
-def on(tokenizer, **options):
-    return resolve("nobody/knows", tokenizer, backend="chat-template", **options)
+def on(tokenizer, *, backend="chat-template", **options):
+    return resolve("nobody/knows", tokenizer, backend=backend, **options)
 
 
 @pytest.fixture(params=APERTUS)
@@ -76,9 +76,9 @@ def test_a_template_that_prints_any_content_as_text_is_given_no_blocks():
     assert plain == reasoned
 
 
-@pytest.fixture
-def m3():
-    return on(m3_tokenizer.load())
+@pytest.fixture(params=["chat-template", pytest.param("fireworks", marks=pytest.mark.needs("cookbook"))])
+def m3(request):
+    return on(m3_tokenizer.load(), backend=request.param, renderer={"fireworks": "minimax_m3"}.get(request.param))
 
 
 def test_minimax_m3_has_think_in_its_vocabulary_and_reasons_in_markers_of_its_own(m3):

@@ -7,6 +7,7 @@ import importlib.util
 import pytest
 import sampling
 import tinker_oracle
+import tinker_turns
 
 if importlib.util.find_spec("tinker_cookbook") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -25,8 +26,12 @@ def resolved(case):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    cases = sampling.one_each(tinker_oracle.here(), tinker_oracle.format_of)
+    wanted = [mark.kwargs["that"] for mark in metafunc.definition.iter_markers("cases")]
     if "templated" in metafunc.fixturenames:
-        cases = [case for case in cases if tinker_oracle.has_template(case)]
+        wanted.append(tinker_oracle.has_template)
+    if "called" in metafunc.fixturenames:
+        wanted.append(tinker_turns.has_call)
+    here = [case for case in tinker_oracle.here() if all(holds(case) for holds in wanted)]
+    cases = sampling.one_each(here, tinker_oracle.format_of)
     for name in {"case", "templated"} & set(metafunc.fixturenames):
         metafunc.parametrize(name, cases, ids=str)

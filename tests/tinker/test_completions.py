@@ -3,7 +3,7 @@
 import pytest
 import shapes
 import tinker_oracle as oracle
-from tinker_turns import CALLS, FOUR, USER, Turn
+from tinker_turns import CALLS, FOUR, USER, Turn, closes_calls, opens_reasoning
 
 from rllm_renderer_core import BridgeDeclined
 
@@ -23,16 +23,14 @@ def test_cut_off_in_text_the_close_is_added_unsampled(turn):
     assert not any(out.sampled_mask[len(turn.prompt) + len(sampled) :])
 
 
+@pytest.mark.cases(that=opens_reasoning)
 def test_cut_off_inside_reasoning_is_declined(turn):
-    if not turn.start or turn.case.renderer.startswith("gpt_oss"):
-        pytest.skip("the prompt opens no reasoning")
     out = turn.bridge(turn.ids("Weighing both, the first"))
     assert isinstance(out, BridgeDeclined) and "reasoning" in out.reason
 
 
+@pytest.mark.cases(that=opens_reasoning)
 def test_stopped_inside_reasoning_is_declined(turn):
-    if not turn.start or turn.case.renderer.startswith("gpt_oss"):
-        pytest.skip("the prompt opens no reasoning")
     out = turn.bridge([*turn.ids("Weighing both"), turn.stop])
     assert isinstance(out, BridgeDeclined) and "inside reasoning" in out.reason
 
@@ -49,13 +47,10 @@ def test_a_prefilled_opening_of_reasoning_counts(renderer_of):
     assert (parsed.reasoning_content, parsed.content) == ("Weighing both", "four")
 
 
+@pytest.mark.cases(that=closes_calls)
 def test_cut_off_inside_a_call_is_declined(turn):
-    call = CALLS.get(turn.case.renderer)
-    if call is None or turn.case.renderer == "gpt_oss_medium_reasoning":
-        pytest.skip("no call, or one without a close of its own")
-    ids = turn.ids(call)
-    start = [] if turn.case.renderer.startswith("gpt") else turn.start
-    out = turn.bridge([*start, *ids[: len(ids) // 2]], [shapes.user("And?")])
+    ids = turn.ids(CALLS[turn.case.renderer])
+    out = turn.bridge([*turn.start, *ids[: len(ids) // 2]], [shapes.user("And?")])
     assert isinstance(out, BridgeDeclined), turn.tokenizer.decode(ids[: len(ids) // 2])
 
 
@@ -107,12 +102,9 @@ def result(content="five", **more):
 @pytest.fixture
 def called(case, resolved):
     """A turn whose completion is one call, with its stop."""
-    call = CALLS.get(case.renderer)
-    if call is None:
-        pytest.skip("no call of this format is written down here")
     turn = Turn(case, resolved)
     start = [] if case.renderer.startswith("gpt") else turn.start
-    text = [*start, *turn.ids(call)]
+    text = [*start, *turn.ids(CALLS[case.renderer])]
     for stop in turn.stops:
         if not isinstance(turn.bridge([*text, stop], [result()]), BridgeDeclined):
             turn.sampled = [*text, stop]

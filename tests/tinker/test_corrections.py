@@ -6,6 +6,7 @@ import tinker_oracle as oracle
 from rllm_renderer_tinker.corrections import CORRECTIONS
 from rllm_renderer_tinker.factory import build
 from rllm_renderer_tinker.renderer import TinkerRenderer
+from sampling import one_each
 
 UNTESTED = {
     "has a block in every turn": "_preserve_thinking, which has no official template here",
@@ -78,11 +79,7 @@ def test_each_row_is_needed_and_none_does_harm(record_property):
     """Taking a row out makes some conversation differ that doesn't with it; what this version doesn't need is reported."""
     needed = {row.why for row in CORRECTIONS if row.why in UNTESTED}
     report = []
-    for case in oracle.CASES:
-        from rllm_renderer_tinker import catalog
-
-        if case.renderer not in catalog.builtin_names():
-            continue
+    for case in one_each([case for case in oracle.here() if case in oracle.CASES], oracle.format_of):
         rows = [row for row in CORRECTIONS if row.applies_to(case.renderer)]
         with_all = outcomes(case, CORRECTIONS)
         for row in rows:

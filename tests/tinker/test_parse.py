@@ -5,7 +5,7 @@ import json
 import pytest
 import shapes
 import tinker_oracle as oracle
-from tinker_turns import CALLS, FOUR, Turn
+from tinker_turns import CALLS, FOUR, Turn, closes_calls, has_call, opens_reasoning
 
 from rllm_renderer_core import Termination, ToolCallStatus
 
@@ -34,9 +34,8 @@ def test_text_and_its_end(turn):
     assert (out.content, out.termination) == (FOUR, TRUNCATED)
 
 
+@pytest.mark.cases(that=opens_reasoning)
 def test_reasoning_that_the_prompt_opened(turn):
-    if not turn.start or turn.case.renderer.startswith("gpt_oss"):
-        pytest.skip("the prompt opens no reasoning")
     out = parse(turn, turn.ids("Weighing both, the first"))
     assert (out.reasoning_content, out.content) == ("Weighing both, the first", "")
     assert (out.termination, out.reasoning_complete) == (TRUNCATED, False)
@@ -82,10 +81,9 @@ def with_call(turn, text):
     return [*start, *turn.ids(text), stop]
 
 
+@pytest.mark.cases(that=has_call)
 def test_a_call(turn):
-    text = CALLS.get(turn.case.renderer)
-    if text is None:
-        pytest.skip("no call of this format is written down here")
+    text = CALLS[turn.case.renderer]
     for tools in (None, shapes.TOOLS):
         out = parse(turn, with_call(turn, text), tools)
         (call,) = out.tool_calls
@@ -94,10 +92,9 @@ def test_a_call(turn):
         assert (out.content, out.termination) == ("", STOP)
 
 
+@pytest.mark.cases(that=closes_calls)
 def test_a_call_that_is_cut_off(turn):
-    text = CALLS.get(turn.case.renderer)
-    if text is None or turn.case.renderer.startswith("gpt_oss"):
-        pytest.skip("no call, or one without a close of its own")
+    text = CALLS[turn.case.renderer]
     cut = text[: text.index("tea")]
     ids = with_call(turn, cut)
     for sampled, termination in ((ids[:-1], TRUNCATED), (ids, MALFORMED)):
@@ -107,10 +104,9 @@ def test_a_call_that_is_cut_off(turn):
         assert (out.content, out.termination) == ("", termination)
 
 
+@pytest.mark.cases(that=has_call)
 def test_an_unknown_tool_is_said_to_be_one(turn):
-    text = CALLS.get(turn.case.renderer)
-    if text is None:
-        pytest.skip("no call of this format is written down here")
+    text = CALLS[turn.case.renderer]
     tools = [each for each in shapes.TOOLS if each["function"]["name"] != "look"]
     (call,) = parse(turn, with_call(turn, text), tools).tool_calls
     assert (call.name, call.status) == ("look", ToolCallStatus.UNKNOWN_TOOL)
@@ -179,10 +175,9 @@ def test_xml_arguments_have_their_declared_type(renderer_of, kind, written, valu
     assert "\\u" not in call["function"]["arguments"]
 
 
+@pytest.mark.cases(that=has_call)
 def test_what_was_parsed_goes_back_into_a_message(turn):
-    text = CALLS.get(turn.case.renderer)
-    if text is None:
-        pytest.skip("no call of this format is written down here")
+    text = CALLS[turn.case.renderer]
     out = parse(turn, with_call(turn, text))
     message = json.loads(json.dumps(out.to_message()))
     assert turn.resolved.render_ids([*shapes.OPENING, message, shapes.ONE], add_generation_prompt=True)

@@ -208,8 +208,8 @@ def check_verl(torch, rollouts, tensors, non_tensors):
     assert list(non_tensors["uid"]) == ["a", "a", "b"]
 
 
+@pytest.mark.needs("verl")
 def test_verl_takes_it():
-    pytest.importorskip("verl", reason="verl isn't installed: that DataProto takes the batch isn't proven, its layout is")
     import torch
 
     rollouts = played()
@@ -233,10 +233,9 @@ def test_rllm_steps_are_the_turns():
     assert [message["content"] for message in steps[1]["chat_completions"]] == ["How many?", "four", "And lids?", "two"]
 
 
+@pytest.mark.needs("rllm")
 def test_rllm_takes_them(tmp_path):
     root = rllm_source.source()
-    if root is None:
-        pytest.skip("RLLM_SOURCE isn't set: that rLLM's Trajectory takes the steps isn't proven, their fields are")
     script = f"""
 import sys
 sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}

@@ -72,7 +72,7 @@ ODD: list[tuple[Any, str]] = [
     ('{"messages": [{"role": "user", "content": "é"}]}'.encode("latin-1"), "isn't UTF-8"),
     ({"messages": [{"role": "user", "content": "a\u2028b\u2029c\x85d"}]}, "nothing in this row"),
     ({**GOOD, "tools": "none"}, "tools is text, and not JSON"),
-    (b"5", "is an int, not an object"),
+    (b"5", "must be an object, not int"),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rllm_renderer_core.errors import MessageError
 from rllm_renderer_core.normal_form.messages import normalize_messages
@@ -23,30 +23,48 @@ def follows_completion(new_messages: Sequence[Message], output: Any) -> bool:
 
     Args:
         new_messages: What follows the messages that the completion answered.
-        output: rLLM's ``ModelOutput`` of the completion, or an ``EngineOutput``.
+        output: rLLM's ``ModelOutput`` of the completion, an ``EngineOutput``, or the assistant's message as its client was
+            given it.
     """
     roles = [_role(message) for message in new_messages]
     if roles[:1] != ["assistant"] or "assistant" in roles[1:]:
         return False
-    try:
-        (message,) = normalize_messages(plain_messages(new_messages[:1]))
-    except MessageError:
-        return False  # no completion is parsed to such a message; whoever renders it gets the reason
-    content, reasoning = message["content"], message.get("reasoning_content")
-    if not isinstance(content, str):
-        return False
-    functions = [call["function"] for call in message.get("tool_calls", ())]
-    calls = [_comparable(function["name"], function["arguments"]) for function in functions]
+    if isinstance(output, Mapping) and new_messages[0] == output:
+        return True  # whatever it has, such as arguments that aren't JSON
+    answer = _of_message(new_messages[0])
+    given = _of_message(output) if isinstance(output, Mapping) else _of_output(output)
+    if answer is None or given is None:
+        return False  # no completion is parsed to it; who renders it gets the reason
     raw = getattr(output, "text", None)
-    if raw and not calls and not reasoning and content.strip() == raw.strip():
-        return True  # the completion's text as it was sampled, with its reasoning and its calls
-    if content.strip() != (output.content or "").strip():
+    if raw and not answer.calls and not answer.reasoning and answer.content == raw.strip():
+        return True  # the completion's text as it was sampled, its reasoning and calls among it
+    if answer.content != given.content or (answer.reasoning and answer.reasoning != given.reasoning):
         return False
-    if reasoning and reasoning.strip() != (output.reasoning or "").strip():
-        return False
-    has_results = roles[1:2] == ["tool"]
-    sampled = [_comparable(*_name_and_arguments(call)) for call in output.tool_calls or ()]
-    return (not calls and has_results) or calls == sampled
+    return answer.calls == given.calls or (not answer.calls and roles[1:2] == ["tool"])
+
+
+class _Answer(NamedTuple):
+    """What two answers are compared by: their texts without white space at the edges, and their calls."""
+
+    content: str
+    reasoning: str
+    calls: list[tuple[str, str]]
+
+
+def _of_message(message: Message) -> _Answer | None:
+    try:
+        (plain,) = normalize_messages(plain_messages([message]))
+    except MessageError:
+        return None
+    if plain["role"] != "assistant" or not isinstance(plain["content"], str):
+        return None
+    calls = [_comparable(call["function"]["name"], call["function"]["arguments"]) for call in plain.get("tool_calls", ())]
+    return _Answer(plain["content"].strip(), (plain.get("reasoning_content") or "").strip(), calls)
+
+
+def _of_output(output: Any) -> _Answer:
+    calls = [_comparable(*_name_and_arguments(call)) for call in output.tool_calls or ()]
+    return _Answer((output.content or "").strip(), (output.reasoning or "").strip(), calls)
 
 
 def _role(message: Any) -> Any:

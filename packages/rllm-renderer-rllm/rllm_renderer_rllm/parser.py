@@ -52,6 +52,7 @@ class ChatParser:
         add_generation_prompt: bool = False,
         is_first_msg: bool = False,
         tools: Sequence[Any] | None = None,
+        accumulate_reasoning: bool = False,
         **_: Any,
     ) -> str:
         """The text of a conversation, or with ``is_first_msg=False`` of one assistant turn behind its generation prompt.
@@ -61,12 +62,15 @@ class ChatParser:
             add_generation_prompt: Whether the next turn's generation prompt follows.
             is_first_msg: Whether these are all messages.
             tools: As declared.
+            accumulate_reasoning: Keep the reasoning of earlier turns in a prompt; an assistant turn alone always has its own.
 
         Raises:
             RenderError: The tokenizer makes other ids of the text; the fix is ``token_input``.
             UnreachableTurnError: The format leaves out reasoning of the turn, or the model can't sample it there.
             RendererError: As ``render``.
         """
+        if is_first_msg and accumulate_reasoning and add_generation_prompt:
+            return self._text(self._renderer.token_input(messages, tools or None, accumulate_reasoning=True))
         if is_first_msg:
             return self._text(
                 self._renderer.render_ids(messages, tools=tools or None, add_generation_prompt=add_generation_prompt)

@@ -25,6 +25,7 @@ from .image_chunks import with_images, without_images
 from .messages import has_media, plain_messages, plain_tools
 from .optional_settings import at_reasoning_effort
 from .parser import ChatParser
+from .reasoning import with_earlier_reasoning
 
 
 class EngineOutput(NamedTuple):
@@ -177,7 +178,12 @@ class RllmRenderer:
         return self.get_stop_token_ids() or self.get_stop_strings()
 
     def token_input(
-        self, messages: Sequence[Message], tools: Sequence[Any] | None = None, *, reasoning_effort: str | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Any] | None = None,
+        *,
+        reasoning_effort: str | None = None,
+        accumulate_reasoning: bool = False,
     ) -> list[Any]:
         """The prompt for an engine's sampler, with the generation prompt.
 
@@ -185,6 +191,7 @@ class RllmRenderer:
             messages: In OpenAI's form, or rLLM's.
             tools: As declared.
             reasoning_effort: Of this call, where it isn't the renderer's own; nothing for a model that has none.
+            accumulate_reasoning: Keep the reasoning of earlier turns, as a bridge keeps it; else what the template shows.
 
         Returns:
             Ids; where messages have images, the chunks of the backend's own prompt, in their order.
@@ -192,12 +199,17 @@ class RllmRenderer:
         Raises:
             UnsupportedContentError: Images for a renderer of text; ``index`` tells the message. Or images for a backend whose
                 image data are no chunks: an engine that takes ids and chunks alone would sample from bare placeholders.
+            UnreachableTurnError, RenderError: ``accumulate_reasoning`` where the format can't show it.
             RendererError: As ``render``.
         """
         if reasoning_effort is not None:
             if reasoning_effort not in self._by_effort:
                 self._by_effort[reasoning_effort] = RllmRenderer(at_reasoning_effort(self.resolved, reasoning_effort))
-            return self._by_effort[reasoning_effort].token_input(messages, tools)
+            return self._by_effort[reasoning_effort].token_input(messages, tools, accumulate_reasoning=accumulate_reasoning)
+        if accumulate_reasoning:
+            kept = with_earlier_reasoning(self.resolved, plain_messages(messages), plain_tools(tools))
+            if kept is not None:
+                return kept
         if not has_media(messages):
             return self.render_ids(messages, tools=tools, add_generation_prompt=True)
         rendered = self.render(messages, tools=tools, add_generation_prompt=True)

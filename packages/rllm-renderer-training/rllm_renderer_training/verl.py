@@ -69,17 +69,17 @@ class SupervisedDataset:
             ids, weights = ids[kept], weights[kept]
         plain = set(weights) <= {0.0, 1.0}
         mask = torch.tensor(weights, dtype=torch.long if plain else torch.float32)
-        out = {
+        tensors = {
             "input_ids": torch.tensor(ids, dtype=torch.long),
             "position_ids": torch.arange(len(ids), dtype=torch.long),
             "loss_mask": mask,
         }
         if self.pad_mode == "no_padding":
-            return out
-        out["attention_mask"] = torch.ones(len(ids), dtype=torch.long)
+            return tensors
+        tensors["attention_mask"] = torch.ones(len(ids), dtype=torch.long)
         short = self.max_length - len(ids)
         padded = {
             name: torch.nn.functional.pad(values, (0, short), value=self._pad_id if name == "input_ids" else 0)
-            for name, values in out.items()
+            for name, values in tensors.items()
         }
         return {**padded, "response_mask": padded["loss_mask"]}

@@ -12,7 +12,6 @@ from rllm_renderer_template.parser.learned import LearnedParser
 
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
 from rllm_renderer_core.normal_form.pairing import in_call_order, places_among, results_in
-from rllm_renderer_core.normal_form.tokenizer import reasoning_ids
 from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
@@ -39,11 +38,8 @@ class PrimeRenderer:
         self.tokenizer = tokenizer
         self._family = family_of(variant.family)
         self._stops = frozenset(upstream.get_stop_token_ids())
-        # Without a pair of single ids for its markers a format that reasons has None: the core parses then. Harmony's reasoning
-        # is a channel, not a pair of markers; TurnEnd finds a stop inside it.
-        pair: tuple[int, int] | tuple[()] | None = ()
-        if self._family.reasons and variant.family != "gpt-oss":
-            pair = reasoning_ids(tokenizer) or None
+        # Harmony's reasoning is a channel, not a pair of markers; TurnEnd finds a stop inside it.
+        marked = self._family.reasons and variant.family != "gpt-oss"
         self._in_render = corrections_for(variant, "render")
         self._in_bridge = corrections_for(variant, "bridge")
         self._opener = opener_for(variant, self._encode)
@@ -60,7 +56,7 @@ class PrimeRenderer:
             # Kimi prints a name where there is one, else the role: one that the client didn't send would change the ids.
             fills_result_names=self._family.identity != "id",
             encodes_spans_apart=True,
-            reasoning_ids=lambda: pair,
+            reasoning_ids=lambda: None if marked else (),
             second_parser=lambda: self._second_parser,
             delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
         )

@@ -58,7 +58,6 @@ class TinkerRenderer:
         self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
         self._stop_strings = [stop for stop in stops if isinstance(stop, str)]
         self._placeholder = placeholder_id(tokenizer)
-        self.reasoning_ids = reasoning_ids(tokenizer)
 
     # Rendering
 
@@ -190,7 +189,6 @@ class TinkerRenderer:
             supports_media=self.supports_media,
             fills_result_names=self.fills_result_names,
             encodes_spans_apart=True,
-            reasoning_ids=lambda: self.reasoning_ids,
             second_parser=lambda: self.second_parser,
             delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
             why_no_tool_calls=lambda: self.why_no_tool_calls,
@@ -216,7 +214,7 @@ class TinkerRenderer:
         """What is learned from the renders; from the template, where that shows calls (Llama 3) or reasoning (Ministral) and
         upstream doesn't."""
         own = LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
-        if self._shows_calls and (not self.reasoning_ids or own.reasoning != "not shown"):
+        if self._shows_calls and (not reasoning_ids(self._tokenizer) or own.reasoning != "not shown"):
             return own
         found = self._of_template()
         return own if found is None or (self._shows_calls and found.reasoning == "not shown") else found

@@ -53,7 +53,6 @@ class TmlRenderer(SeamedRenderer):
         self.upstream = upstream
         self.name = name
         self.tokenizer = tokenizer
-        self.reasoning_ids = reasoning_ids(tokenizer)
         self._vocabulary = upstream.tokenizer
         self._control = frozenset(int(self._vocabulary.encode_special(each)) for each in self._vocabulary.special_tokens())
         self._rows = rows_for(name)
@@ -161,7 +160,8 @@ class TmlRenderer(SeamedRenderer):
         size = next(at for at in range(1, len(ids)) if ids[-at] != closing[-at]) - 1
         tail = ids[len(ids) - size :]
         # What closes the user's turn comes first; the last control token that isn't about reasoning is the role's.
-        tags = [at for at, token in enumerate(tail) if token in self._control and token not in self.reasoning_ids]
+        markers = reasoning_ids(self.tokenizer)
+        tags = [at for at, token in enumerate(tail) if token in self._control and token not in markers]
         if not tags:
             raise RenderError(f"renderer {self.name!r} opens an assistant's turn with no control token")
         first = next((at for at in tags if self._is_opener(tail[at:])), tags[-1])
@@ -231,7 +231,6 @@ class TmlRenderer(SeamedRenderer):
             supports_media=bool(self._media),
             fills_result_names=self.fills_result_names,
             encodes_spans_apart=True,
-            reasoning_ids=lambda: self.reasoning_ids,
             delimiter_words=self._block_parser.delimiter_words if self._block_parser is not None else frozenset(),
         )
 

@@ -87,18 +87,26 @@ def _apart(found: re.Match[str], value: str, opening: str, between: str) -> bool
 
 
 def _marks(key: str, value: str, written: str) -> tuple[str, str, str] | None:
-    """What the format writes in front of a parameter's name, between name and value, and behind the value."""
-    at = written.find(value)
-    while at >= 0 and value:
-        named = written.rfind(key, max(0, at - 200 - len(key)), at)
-        if named >= 0:
-            between = written[named + len(key) : at]
-            if "<" in between or ">" in between:
-                before = written[max(0, named - 64) : named]
-                opening = before[max(before.rfind("<"), 0) :]
-                head = before[: len(before) - len(opening)]
-                opening = ("\n" if head.endswith("\n") else "") + opening
-                behind = written[at + len(value) : at + len(value) + 64]
-                return opening, between, behind[: behind.find(">") + 1]
-        at = written.find(value, at + 1)
+    """What the format writes in front of a parameter's name, between name and value, and behind the value.
+
+    Name and value are looked for as whole words: ``x`` also stands in MiniMax-M3's ``]<]minimax[>[``.
+    """
+    for found in re.finditer(_whole(value), written) if value else ():
+        at = found.start()
+        low = max(0, at - 200 - len(key))
+        named = next((low + each.start() for each in reversed(list(re.finditer(_whole(key), written[low:at])))), -1)
+        between = written[named + len(key) : at]
+        if named >= 0 and ("<" in between or ">" in between):
+            before = written[max(0, named - 64) : named]
+            opening = before[max(before.rfind("<"), 0) :]
+            head = before[: len(before) - len(opening)]
+            opening = ("\n" if head.endswith("\n") else "") + opening
+            behind = written[found.end() : found.end() + 64]
+            return opening, between, behind[: behind.find(">") + 1]
     return None
+
+
+def _whole(text: str) -> str:
+    """A pattern of a text that isn't part of a longer word."""
+    before, behind = ("(?<![^\\W_])" if text[:1].isalnum() else ""), ("(?![^\\W_])" if text[-1:].isalnum() else "")
+    return f"{before}{re.escape(text)}{behind}"

@@ -54,14 +54,14 @@ class SupervisedMapper:
     def __call__(self, batch: Any) -> dict[str, list[Any]]:
         """A batch of columns, or a ``pyarrow.Table``, to columns; a column ``row`` of integers numbers the input,
         else a row's number is its place in the batch."""
-        out: dict[str, list[Any]] = {name: [] for name in self.COLUMNS}
+        columns: dict[str, list[Any]] = {name: [] for name in self.COLUMNS}
         for at, row in enumerate(_rows(batch)):
             own = row.get("row")
             number = own if isinstance(own, int) and not isinstance(own, bool) else at
             for record in self.records(row, number):
                 for name in self.COLUMNS:
-                    out[name].append(record[name])
-        return out
+                    columns[name].append(record[name])
+        return columns
 
     def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
         """What a row gives that can't be used. Half a surrogate pair is no text to Arrow: it is written as its escape."""

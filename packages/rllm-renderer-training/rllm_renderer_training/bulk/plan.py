@@ -31,8 +31,8 @@ def plan_of(source: pathlib.Path, mapper: SupervisedMapper, shard_rows: int) -> 
         "strict": mapper.strict,
         "shard_rows": shard_rows,
     }
-    out: dict[str, Any] = json.loads(json.dumps(plan, default=sorted))
-    return out
+    as_json: dict[str, Any] = json.loads(json.dumps(plan, default=sorted))
+    return as_json
 
 
 def same_plan(file: pathlib.Path, plan: Mapping[str, Any]) -> None:

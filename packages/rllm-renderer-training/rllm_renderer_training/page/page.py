@@ -79,21 +79,21 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def rendered_page(renderer: ResolvedRenderer, messages: Sequence[Any], out: RenderedTokens) -> str:
+def rendered_page(renderer: ResolvedRenderer, messages: Sequence[Any], rendered: RenderedTokens) -> str:
     """A page of one rendered conversation, by the attribution that the backend gave."""
-    count = len(out.token_ids)
-    blocks = list(_attributed(renderer, messages, out))
+    count = len(rendered.token_ids)
+    blocks = list(_attributed(renderer, messages, rendered))
     resolution = renderer.resolution
     title = f"{_count(count, 'id')} of {_count(len(messages), 'message')}"
     said = f"{resolution.backend}:{resolution.renderer}"
     return page(f"Prompt for {resolution.model or 'a model without a name'}", said, [Section(title, blocks)])
 
 
-def _attributed(renderer: ResolvedRenderer, messages: Sequence[Any], out: RenderedTokens) -> Iterator[Block]:
-    ids = out.token_ids
-    indices = out.message_indices or [None] * len(ids)
-    sampled = out.sampled_mask or [None] * len(ids)
-    for index, run in itertools.groupby(zip(indices, ids, sampled, strict=True), key=lambda each: each[0]):
+def _attributed(renderer: ResolvedRenderer, messages: Sequence[Any], rendered: RenderedTokens) -> Iterator[Block]:
+    ids = rendered.token_ids
+    indices = rendered.message_indices or [None] * len(ids)
+    sampled = rendered.sampled_mask or [None] * len(ids)
+    for index, run in itertools.groupby(zip(indices, ids, sampled, strict=True), key=lambda pair: pair[0]):
         tokens = [Token(token, text_of(renderer, token), mine) for _, token, mine in run]
         if index is None:
             yield Block("not attributed", "frame", tokens)
@@ -157,11 +157,11 @@ def _given(
         return
     if not start:
         try:
-            out = renderer.render(segment.messages[:last], tools=segment.tools, add_generation_prompt=True)
+            rendered = renderer.render(segment.messages[:last], tools=segment.tools, add_generation_prompt=True)
         except RendererError:
-            out = RenderedTokens([])
-        if out.token_ids[:end] == ids and out.message_indices is not None:
-            indices = out.message_indices[:end]
+            rendered = RenderedTokens([])
+        if rendered.token_ids[:end] == ids and rendered.message_indices is not None:
+            indices = rendered.message_indices[:end]
             yield from _attributed(renderer, segment.messages, RenderedTokens(ids, indices, [False] * len(ids)))
             return
     roles = [str(message["role"]) for message in segment.messages[first:last]]

@@ -64,27 +64,22 @@ def bridged_over_broken(
     The message of such a turn has its broken calls as text. For pairing, the bridge gets a message with every call that was
     shown; one without a name gets two names in turn, and where the ids depend on it, the bridge is declined.
     """
-    if reply is None or not answers_broken(reply, new):
-        return _delta(renderer.try_continue(history, completion, new, tools=tools, previous_message=message))
-    found: list[list[int]] = []
-    for name in HYPOTHESES if any(not call.name for call in reply.calls) else HYPOTHESES[:1]:
-        shown = {"role": "assistant", "content": reply.content, "tool_calls": [_as_call(call, name) for call in reply.calls]}
-        out = _delta(renderer.try_continue(history, completion, new, tools=tools, previous_message=shown))
-        if isinstance(out, BridgeDeclined):
-            return out
-        found.append(out)
-    if any(ids != found[0] for ids in found):
+    shown = [message]
+    if reply is not None and answers_broken(reply, new):
+        names = HYPOTHESES if any(not call.name for call in reply.calls) else HYPOTHESES[:1]
+        calls = [[_as_call(call, name) for call in reply.calls] for name in names]
+        shown = [{"role": "assistant", "content": reply.content, "tool_calls": tried} for tried in calls]
+    deltas: list[list[int]] = []
+    for previous in shown:
+        bridged = renderer.try_continue(history, completion, new, tools=tools, previous_message=previous)
+        if isinstance(bridged, BridgeDeclined):
+            return bridged
+        deltas.append(bridged.delta)
+    if any(delta != deltas[0] for delta in deltas):
         return BridgeDeclined("the format shows which call a result answers, and that call has no name", fix=ADVICE)
-    return found[0]
+    return deltas[0]
 
 
 def _as_call(call: ShownCall, name: str) -> dict[str, Any]:
     arguments = call.arguments if call.ok else "{}"
     return {"id": call.id, "type": "function", "function": {"name": call.name or name, "arguments": arguments}}
-
-
-def _delta(out: Any) -> list[int] | BridgeDeclined:
-    if isinstance(out, BridgeDeclined):
-        return out
-    delta: list[int] = out.delta
-    return delta

@@ -76,7 +76,7 @@ def _difference(ours: dict[str, Any], reply: Reply | None, theirs: dict[str, Any
 def _assistant_difference(ours: dict[str, Any], reply: Reply | None, theirs: dict[str, Any]) -> str | None:
     """Clients trim content, drop reasoning and write arguments in their own spacing; a server may show broken calls or not."""
     contents = [ours["content"]] if reply is None else [ours["content"], reply.content]
-    if not isinstance(theirs["content"], str) or theirs["content"].strip() not in [_trimmed(each) for each in contents]:
+    if not isinstance(theirs["content"], str) or theirs["content"].strip() not in [_trimmed(content) for content in contents]:
         return f"in its content: {_excerpt(ours['content'], theirs['content'])}"
     came = [(call["function"]["name"], _json(call["function"]["arguments"])) for call in theirs.get("tool_calls") or ()]
     shown = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +41,7 @@ class SupervisedExample:
         """
         if self.multi_modal_data is not None:
             raise TypeError(f"multi_modal_data is a {type(self.multi_modal_data).__name__}, which isn't plain data")
-        return {
-            "token_ids": list(self.token_ids),
-            "weights": list(self.weights),
-            "message_indices": list(self.message_indices),
-            "trained": list(self.trained),
-            "reason": self.reason,
-        }
+        return {key: deepcopy(value) for key, value in vars(self).items() if key != "multi_modal_data"}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SupervisedExample:

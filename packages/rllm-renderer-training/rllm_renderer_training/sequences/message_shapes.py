@@ -1,4 +1,4 @@
-"""Kinds of messages: what of a conversation decides how it is framed, and stand-ins of the same kinds.
+"""Shapes of messages: what of a conversation decides how it is framed, and stand-ins of the same shapes.
 
 How a format frames a message depends on its role, its keys, whether its texts are blank, and on the shape of its calls and
 results, not on what the texts say; but for texts that spell what the format itself tests for, which ``TextTests`` finds.
@@ -12,58 +12,49 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rllm_renderer_core.guards.nothing_dropped.dropped import shape_of
 from rllm_renderer_core.normal_form.tokenizer import chat_templates
 
-Kind = tuple[Any, ...]
+Shape = tuple[Any, ...]
 
 _KNOWN = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
 
 
-def kinds_of(messages: Sequence[Mapping[str, Any]]) -> list[Kind]:
-    """The kind of each message, in normal form; all contents are text."""
-    calls: dict[str, tuple[int, int]] = {}
-    out: list[Kind] = []
-    for index, message in enumerate(messages):
-        own: Any = None
-        if "tool_calls" in message:
-            own = tuple(_call_kind(call) for call in message["tool_calls"])
-            calls.update({call["id"]: (index, at) for at, call in enumerate(message["tool_calls"]) if "id" in call})
-        elif message["role"] == "tool":
-            found = calls.get(message.get("tool_call_id") or "")
-            own = None if found is None else (index - found[0], found[1])
-        more = [repr(message[key]) for key in message if key not in _KNOWN]
-        reasoning = message.get("reasoning_content")
-        blank = None if reasoning is None else _blank(reasoning)
-        out.append((message["role"], tuple(message), _blank(message["content"]), blank, own, *more))
-    return out
+def message_shapes(messages: Sequence[dict[str, Any]]) -> list[Shape]:
+    """The shape of each message, in normal form; all contents are text."""
+    return [(shape, *_details(message)) for shape, message in zip(shape_of(list(messages)), messages, strict=True)]
+
+
+def _details(message: Mapping[str, Any]) -> Iterator[Any]:
+    """What a training sequence also depends on: blank reasoning, the types of arguments, the values of further keys."""
+    if "reasoning_content" in message:
+        yield _blank(message["reasoning_content"])
+    for call in message.get("tool_calls") or ():
+        arguments = _arguments(call)
+        yield len(call.get("id", "")) == 9, None if arguments is None else tuple(map(_value_shape, arguments.values()))
+    yield from (repr(message[key]) for key in message if key not in _KNOWN)
 
 
 def _blank(text: str) -> str | bool:
     return text if not text or text.isspace() else True
 
 
-def _call_kind(call: Mapping[str, Any]) -> Kind:
-    name, arguments = call["function"]["name"], _arguments(call)
-    shape = None if arguments is None else tuple(_value_kind(value) for value in arguments.values())
-    return "id" in call and (name in call["id"], len(call["id"]) == 9), shape
-
-
 def _arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
-        found = json.loads(call["function"]["arguments"])
+        arguments = json.loads(call["function"]["arguments"])
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return arguments if isinstance(arguments, dict) else None
 
 
-def _value_kind(value: Any) -> Any:
+def _value_shape(value: Any) -> Any:
     if isinstance(value, str):
         return _blank(value)
     return type(value).__name__, bool(value)
 
 
 class StandIns:
-    """Messages of the same kinds with short texts in place of theirs, each its own, numbered through one conversation."""
+    """Messages of the same shapes with short texts in place of theirs, each its own, numbered through one conversation."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -83,16 +74,15 @@ class StandIns:
         return text if _blank(text) is not True else self._word()
 
     def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        out = {**message, "content": self._text(message["content"])}
-        if "reasoning_content" in message:
-            out["reasoning_content"] = self._text(message["reasoning_content"])
+        texts = {key: self._text(message[key]) for key in ("content", "reasoning_content") if key in message}
+        stand_in = {**message, **texts}
         if "tool_calls" in message:
-            out["tool_calls"] = [self._call(call) for call in message["tool_calls"]]
+            stand_in["tool_calls"] = [self._call(call) for call in message["tool_calls"]]
         if message["role"] == "tool":
             for key, known in (("tool_call_id", self._ids), ("name", self._names)):
                 if key in message:
-                    out[key] = known.get(message[key], message[key])
-        return out
+                    stand_in[key] = known.get(message[key], message[key])
+        return stand_in
 
     def _call(self, call: Mapping[str, Any]) -> dict[str, Any]:
         name, arguments = call["function"]["name"], _arguments(call)
@@ -100,12 +90,12 @@ class StandIns:
         text = call["function"]["arguments"]
         if arguments is not None:
             text = json.dumps({f"k{at}": self._value(value) for at, value in enumerate(arguments.values())})
-        out = {**call, "function": {**call["function"], "name": given, "arguments": text}}
+        stand_in = {**call, "function": {**call["function"], "name": given, "arguments": text}}
         if "id" in call:
             self._count += 1
             own = call["id"].replace(name, given) if name in call["id"] else f"call{self._count:05d}"
-            out["id"] = self._ids[call["id"]] = own
-        return out
+            stand_in["id"] = self._ids[call["id"]] = own
+        return stand_in
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -125,8 +115,8 @@ class TextTests:
     ALWAYS = ("think>", "<think", "/think", "/no_think", "<tool_response", "</tool_response", "<|", "[THINK]", "[/THINK]")
 
     def __init__(self, tokenizer: Any) -> None:
-        found = {each for source in chat_templates(tokenizer).values() for each in _tested(source)}
-        self._texts = tuple(sorted({*self.ALWAYS, *found}))
+        tested = {text for source in chat_templates(tokenizer).values() for text in _tested(source)}
+        self._texts = tuple(sorted({*self.ALWAYS, *tested}))
 
     def touch(self, messages: Iterable[Mapping[str, Any]]) -> bool:
         """Whether one of them is in a text of these messages."""
@@ -158,15 +148,15 @@ def _tested(source: str) -> frozenset[str]:
         tree = Environment(extensions=["jinja2.ext.loopcontrols"]).parse(_without_generation(source))
     except Exception:  # tags of extensions that aren't known here
         return frozenset()
-    found: set[str] = set()
+    constants: set[str] = set()
     for node in tree.find_all((nodes.Compare, nodes.Call, nodes.Filter)):
         if isinstance(node, nodes.Filter) and node.name != "replace":
             continue
         if isinstance(node, nodes.Call) and getattr(node.node, "attr", None) not in _METHODS:
             continue
-        found.update(each.value for each in node.find_all(nodes.Const) if isinstance(each.value, str))
+        constants.update(const.value for const in node.find_all(nodes.Const) if isinstance(const.value, str))
     # Words are roles, keys and types; blanks are trimmed.
-    return frozenset(text for text in found if len(text) > 1 and not text.isspace() and not text.replace("_", "").isalnum())
+    return frozenset(text for text in constants if len(text) > 1 and not text.isspace() and not text.replace("_", "").isalnum())
 
 
 def _without_generation(source: str) -> str:

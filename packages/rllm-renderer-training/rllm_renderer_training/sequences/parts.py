@@ -13,12 +13,13 @@ from typing import Any
 
 from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.normal_form.ids import common_prefix
+from rllm_renderer_core.probing.calls import ANSWER, NAME
 
 from ..errors import UnreachableTurnError
 from .targets import Messages, Target, Targets
 
 PARTS = ("reasoning", "content", "tool_calls")
-_MARKERS = ("alpha1", "omega7")
+_WORDS = (ANSWER, NAME)
 
 
 def part_weights(
@@ -29,30 +30,29 @@ def part_weights(
     Raises:
         OptionError: The format doesn't keep the parts apart.
     """
-    message, size = messages[target.index], len(target.completion)
-    reasoned = bool((message.get("reasoning_content") or "").strip())
-    called = bool(message.get("tool_calls"))
-    spoken = bool(message["content"]) if isinstance(message["content"], str) else True
-    if not isinstance(message["content"], str):
+    message, completion = messages[target.index], target.completion
+    text, calls, size = message["content"], message.get("tool_calls") or [], len(completion)
+    if not isinstance(text, str):
         raise _not_apart(target.index, "its content has media")
-    first = _first_difference(targets, messages, target, tools, {"content": [mark + message["content"] for mark in _MARKERS]})
-    last = size
-    if called:
-        ends = [message["content"] + mark for mark in _MARKERS] if spoken else list(_MARKERS)
-        last = size - _last_difference(targets, messages, target, tools, {"content": ends})
-        if not spoken:
-            first = last = min(first, last)
-    if reasoned:
-        marks = [mark + message["reasoning_content"] for mark in _MARKERS]
-        if _first_difference(targets, messages, target, tools, {"reasoning_content": marks}) > first:
-            raise _not_apart(target.index, "its reasoning doesn't come before its text")
-    if called:
-        call = message["tool_calls"][0]
-        changed = [
-            [{**call, "function": {**call["function"], "arguments": json.dumps({mark: mark})}}, *message["tool_calls"][1:]]
-            for mark in _MARKERS
-        ]
-        if _first_difference(targets, messages, target, tools, {"tool_calls": changed}) < last:
+
+    def kept_under(key: str, values: list[Any]) -> tuple[int, int]:
+        """How many ids the completion begins with, and ends with, alike under all of these changes of the message."""
+        changed = [_changed(targets, messages, target, tools, {key: value}) for value in values]
+        return (
+            min(common_prefix(completion, ids) for ids in changed),
+            min(common_prefix(reversed(completion), reversed(ids)) for ids in changed),
+        )
+
+    first, last = kept_under("content", [word + text for word in _WORDS])[0], size
+    if calls:
+        last = size - kept_under("content", [text + word if text else word for word in _WORDS])[1]
+        first, last = (first, last) if text else (min(first, last),) * 2
+    reasoning = message.get("reasoning_content") or ""
+    if reasoning.strip() and kept_under("reasoning_content", [word + reasoning for word in _WORDS])[0] > first:
+        raise _not_apart(target.index, "its reasoning doesn't come before its text")
+    if calls:
+        called = [{**calls[0]["function"], "arguments": json.dumps({word: word})} for word in _WORDS]
+        if kept_under("tool_calls", [[{**calls[0], "function": function}, *calls[1:]] for function in called])[0] < last:
             raise _not_apart(target.index, "its calls don't come behind its text")
     bounds = {"reasoning": (0, first), "content": (first, last), "tool_calls": (last, size)}
     kept = [False] * size
@@ -62,35 +62,15 @@ def part_weights(
     return kept
 
 
-def _first_difference(
-    targets: Targets, messages: Messages, target: Target, tools: Sequence[Any] | None, changes: dict[str, list[Any]]
-) -> int:
-    """The first id of the completion at which one of these changes of the message shows."""
-    found = [common_prefix(target.completion, ids) for ids in _changed(targets, messages, target, tools, changes)]
-    return min(found, default=len(target.completion))
-
-
-def _last_difference(
-    targets: Targets, messages: Messages, target: Target, tools: Sequence[Any] | None, changes: dict[str, list[Any]]
-) -> int:
-    """How many ids at the end of the completion are the same under all of these changes."""
-    ids = _changed(targets, messages, target, tools, changes)
-    return min((common_prefix(reversed(target.completion), reversed(each)) for each in ids), default=0)
-
-
 def _changed(
-    targets: Targets, messages: Messages, target: Target, tools: Sequence[Any] | None, changes: dict[str, list[Any]]
-) -> list[list[int]]:
-    """The completions of the message with each change."""
-    ((key, values),) = changes.items()
-    history, message = list(messages[: target.index]), messages[target.index]
-    out = []
-    for value in values:
-        try:
-            out.append(targets.target([*history, {**message, key: value}], target.index, tools).completion)
-        except UnreachableTurnError as error:
-            raise _not_apart(target.index, str(error).splitlines()[0]) from error
-    return out
+    targets: Targets, messages: Messages, target: Target, tools: Sequence[Any] | None, change: dict[str, Any]
+) -> list[int]:
+    """The completion of the changed message."""
+    changed = {**messages[target.index], **change}
+    try:
+        return targets.target([*messages[: target.index], changed], target.index, tools).completion
+    except UnreachableTurnError as error:
+        raise _not_apart(target.index, str(error).splitlines()[0]) from error
 
 
 def _not_apart(index: int, why: str) -> OptionError:

@@ -3,8 +3,8 @@
 Rendering a prompt and a finished turn for each assistant message costs two renders a turn, each longer than the last. Where the
 prompt of a turn starts with the sequence before it, the turns of that sequence all stand in the render that ends with the last
 of them, and what is missing is where each begins and ends. Whether that is so, and which control tokens stand around a turn,
-depends on the kinds of the messages, not on their texts; so it is learned on short stand-ins, by the two renders a turn: for
-each kind of turn behind each kind that may come before it, and behind each pair of kinds, since what follows may change how
+depends on the shapes of the messages, not on their texts; so it is learned on short stand-ins, by the two renders a turn: for
+each shape of turn behind each shape that may come before it, and behind each pair of shapes, since what follows may change how
 older turns are rendered. In the real render the same control tokens must stand in the same order, with the opener's last ids
 behind them; else, and where a text spells what the format tests for, the turns are rendered one by one.
 """
@@ -21,11 +21,11 @@ from rllm_renderer_core.plugin import rendering_probes
 from rllm_renderer_core.probing.calls import TOOL
 
 from ..errors import UnreachableTurnError
-from .message_shapes import Kind, StandIns, TextTests, kinds_of
+from .message_shapes import Shape, StandIns, TextTests, message_shapes
 from .targets import Messages, Target, Targets
 
 LEARN_AT = 2
-"""How often a succession of kinds must have come before it is learned: what comes once is cheaper rendered turn by turn."""
+"""How often a succession of shapes must have come before it is learned: what comes once is cheaper rendered turn by turn."""
 
 KNOWN = 100_000
 """Successions remembered; when there are more, all are learned again."""
@@ -52,13 +52,13 @@ class Border:
 
 @dataclass
 class Conversation:
-    """A conversation's assistant turns with the kinds of all that is around them.
+    """A conversation's assistant turns with the shapes of all that is around them.
 
     Attributes:
         turns: Indices of the assistant messages.
-        opening: Number of the kind of what comes before the first of them, with whether tools are declared.
-        blocks: For each turn the number of its kind, with the messages up to the next turn.
-        spoken: For each turn the number of its own kind.
+        opening: Number of the shape of what comes before the first of them, with whether tools are declared.
+        blocks: For each turn the number of its shape, with the messages up to the next turn.
+        spoken: For each turn the number of its own shape.
     """
 
     turns: list[int]
@@ -80,33 +80,33 @@ class Runs:
 
     targets: Targets
     learn_at: int = LEARN_AT
-    _numbers: dict[Kind, int] = field(default_factory=dict)
+    _numbers: dict[Shape, int] = field(default_factory=dict)
     _samples: list[tuple[Messages, bool]] = field(default_factory=list)
     _known: dict[tuple[int, ...], _Learned] = field(default_factory=dict)
     _tests: TextTests | None = None
 
     def conversation(self, messages: Messages, tools: Sequence[Any] | None) -> Conversation | None:
-        """The kinds of a conversation; ``None`` where its turns have to be rendered one by one."""
+        """The shapes of a conversation; ``None`` where its turns have to be rendered one by one."""
         if any(not isinstance(message["content"], str) for message in messages):
             return None
         if self._tests is None:
             self._tests = TextTests(self.targets.tokenizer)
         if self._tests.touch(messages):
             return None
-        kinds = kinds_of(messages)
+        shapes = message_shapes(messages)
         turns = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
         ends = [*turns[1:], len(messages)]
         return Conversation(
             turns,
-            self._number(("opening", tools is not None, *kinds[: turns[0]]), messages[: turns[0]], tools is not None),
-            [self._number(tuple(kinds[at:end]), messages[at:end]) for at, end in zip(turns, ends, strict=True)],
-            [self._number((kinds[at],), messages[at : at + 1]) for at in turns],
+            self._number(("opening", tools is not None, *shapes[: turns[0]]), messages[: turns[0]], tools is not None),
+            [self._number(tuple(shapes[at:end]), messages[at:end]) for at, end in zip(turns, ends, strict=True)],
+            [self._number((shapes[at],), messages[at : at + 1]) for at in turns],
         )
 
-    def _number(self, kind: Kind, messages: Messages, declared: bool = False) -> int:
-        number = self._numbers.get(kind)
+    def _number(self, shape: Shape, messages: Messages, declared: bool = False) -> int:
+        number = self._numbers.get(shape)
         if number is None:
-            number = self._numbers[kind] = len(self._samples)
+            number = self._numbers[shape] = len(self._samples)
             self._samples.append((messages, declared))
         return number
 
@@ -117,12 +117,12 @@ class Runs:
         if at == 0:
             return self._learned(opening, _NOTHING, _OPENING, spoken)
         last = conversation.blocks[at - 1]
-        found = self._learned(opening, _NOTHING, last, spoken)
-        if found is not None and any(
-            self._learned(opening, older, last, spoken) != found for older in {*conversation.blocks[start : at - 1]}
+        border = self._learned(opening, _NOTHING, last, spoken)
+        if border is not None and any(
+            self._learned(opening, older, last, spoken) != border for older in {*conversation.blocks[start : at - 1]}
         ):
             return None
-        return found
+        return border
 
     def _learned(self, opening: int, older: int, last: int, spoken: int) -> Border | None:
         key = (opening, older, last, spoken)
@@ -192,11 +192,11 @@ class Runs:
                 end += 1
             inside = [number for number in numbers[at:] if number < end]
             count = inside[-1] + 1 - start
-            found = None
+            cut = None
             if count > 1 or first is not None:
-                found = self._cut(messages, conversation.turns[start : start + count], first, borders[: count - 1], tools)
+                cut = self._cut(messages, conversation.turns[start : start + count], first, borders[: count - 1], tools)
             for number in inside:
-                yield conversation.turns[number] if found is None else found[number - start]
+                yield conversation.turns[number] if cut is None else cut[number - start]
             at += len(inside)
 
     def _cut(
@@ -241,7 +241,7 @@ class Runs:
         if indices is not None:
             for start, end in openers:
                 indices[start:end] = [-1] * (end - start)
-        # That turns of such kinds have their reasoning, and what else they say, was seen where the kinds were learned.
+        # That turns of such shapes have their reasoning, and what else they say, was seen where the shapes were learned.
         if not all(
             self.targets.shown(messages[index], ids[start:end]) for index, (start, end) in zip(turns, spans, strict=True)
         ):

@@ -6,15 +6,14 @@ template forgets it behind a single call. Both show when the conversation goes o
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rllm_renderer_core.errors import RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
+from rllm_renderer_core.probing.calls import ANSWER, NAME, OTHER_ARGUMENTS, QUESTION, REASONING, call_ids, tool_call
 
-_USER = {"role": "user", "content": "ping"}
-_CALL = {"id": "functions.look_zq:0", "type": "function"}
-_RESULT = {"role": "tool", "content": "pong", "tool_call_id": _CALL["id"], "name": "look_zq"}
+_CALLS = [tool_call(call_id=call_ids()[1]), tool_call(call_id=call_ids()[1], arguments=OTHER_ARGUMENTS)]
+_RESULT = {"role": "tool", "content": "pong", "tool_call_id": call_ids()[1], "name": NAME}
 
 
 class Stops:
@@ -39,7 +38,7 @@ class Stops:
         return self._learned[calls]
 
     def _learn(self, calls: bool) -> int | None:
-        new = _RESULT if calls else _USER
+        new = _RESULT if calls else QUESTION
         finished, going_on = self._behind(calls, None), self._behind(calls, new)
         if finished is None or going_on is None or going_on[: len(finished)] != finished:
             return None
@@ -55,12 +54,14 @@ class Stops:
 
     def _behind(self, calls: bool, new: dict[str, Any] | None) -> list[int] | None:
         """The ids behind what the turn says (its text, or its call's argument), whatever that is; ``None``: it is refused."""
+        said = (
+            [{"content": "", "tool_calls": [call]} for call in _CALLS]
+            if calls
+            else [{"content": ANSWER}, {"content": REASONING}]
+        )
         ends = []
-        for marker in ("alpha1", "omega7"):
-            turn: dict[str, Any] = {"role": "assistant", "content": "" if calls else marker}
-            if calls:
-                turn["tool_calls"] = [{**_CALL, "function": {"name": "look_zq", "arguments": json.dumps({"q": marker})}}]
-            messages = [_USER, turn] if new is None else [_USER, turn, new]
+        for turn in said:
+            messages = [QUESTION, {"role": "assistant", **turn}, *([] if new is None else [new])]
             try:
                 ends.append(list(self._renderer.render_ids(messages, add_generation_prompt=new is not None)))
             except RendererError:

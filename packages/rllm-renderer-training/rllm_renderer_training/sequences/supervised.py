@@ -120,8 +120,8 @@ class _Builder:
             return
         wanted = frozenset(indices)
         numbers = [number for number, index in enumerate(conversation.turns) if index in wanted]
-        for each in self._runs.targets_of(self.messages, conversation, numbers, self.tools):
-            yield (each, self._target(each)) if isinstance(each, int) else (each.index, each)
+        for target in self._runs.targets_of(self.messages, conversation, numbers, self.tools):
+            yield (target, self._target(target)) if isinstance(target, int) else (target.index, target)
 
     def _target(self, index: int) -> Target | None:
         try:
@@ -197,7 +197,7 @@ def _verbatim(builder: _Builder, renderer: Any) -> None:
     before: int | None = None
     prompt: list[int] = []
     completion: list[int] = []
-    for index, target in builder.targets([each for each in spoken if each <= last]):
+    for index, target in builder.targets([spoken_at for spoken_at in spoken if spoken_at <= last]):
         if target is None:
             before = None
             continue
@@ -206,11 +206,11 @@ def _verbatim(builder: _Builder, renderer: Any) -> None:
         bridged: list[int] | None = None
         if before is not None:
             new = messages[before + 1 : index]
-            out = renderer.try_bridge(prompt, completion, new, tools=builder.tools, previous_message=messages[before])
-            if isinstance(out, BridgeDeclined):
-                reason = out.reason
+            tried = renderer.try_bridge(prompt, completion, new, tools=builder.tools, previous_message=messages[before])
+            if isinstance(tried, BridgeDeclined):
+                reason = tried.reason
             else:
-                bridged = _same_opener(out.token_ids, len(prompt) + len(completion), rendered)
+                bridged = _same_opener(tried.token_ids, len(prompt) + len(completion), rendered)
                 reason = "the bridge ends with another opener than the rendered prompt"
         if bridged is None:
             builder.begin(target, reason)

@@ -8,13 +8,14 @@ samples behind the prompt's ids, so what is left of the text is tokenised there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from rllm_renderer_core.errors import RendererError, ToolError, UnsupportedContentError
 from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.normal_form.tokenizer import control_ids
+from rllm_renderer_core.normal_form.tokenizer import control_ids, decoder_of
 from rllm_renderer_core.types import RenderedTokens
 
 from ..errors import UnreachableTurnError
@@ -69,6 +70,7 @@ class Targets:
     def __init__(self, renderer: Any) -> None:
         self._renderer = renderer
         self.tokenizer = getattr(renderer, "tokenizer", None)
+        self.decode = decoder_of(self.tokenizer) if callable(getattr(self.tokenizer, "decode", None)) else lambda ids: ""
         self.control = control_ids(self.tokenizer) | frozenset(renderer.get_stop_token_ids())
         # The template tells nothing about attribution but by further renders, which a whole data set would pay for.
         self._attributes = not getattr(renderer, "by_template", False)
@@ -91,28 +93,19 @@ class Targets:
 
     def finished(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> list[int]:
         """The ids of the conversation that ends with ``messages[index]``."""
-        try:
+        with _refusals(index, "the conversation up to it"):
             return list(self._renderer.render_ids(messages[: index + 1], tools=tools))
-        except (UnsupportedContentError, ToolError):
-            raise
-        except RendererError as error:
-            raise _refused(index, "the conversation up to it", error) from error
 
     def prompt(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> RenderedTokens:
-        """What serving renders for the messages before ``messages[index]``, with the opener."""
-        before = messages[:index]
-        if not before:
+        """What serving renders for the messages before ``messages[index]``, with the generation prompt."""
+        if not index:
             raise UnreachableTurnError(
                 f"message {index} (assistant) is the first one: there is no prompt to sample it from",
                 fix="begin with a user message, or give it the weight 0",
                 index=index,
             )
-        try:
-            return self.rendered(before, tools, opener=True)
-        except (UnsupportedContentError, ToolError):
-            raise
-        except RendererError as error:
-            raise _refused(index, "its prompt", error) from error
+        with _refusals(index, "its prompt"):
+            return self.rendered(messages[:index], tools, opener=True)
 
     def rendered(self, messages: Messages, tools: Sequence[Any] | None, *, opener: bool = False) -> RenderedTokens:
         """The messages as rendered, attributed where that costs no further renders."""
@@ -175,7 +168,7 @@ class Targets:
             )
         return [*behind, stop]
 
-    def shown(self, message: dict[str, Any], completion: Sequence[int]) -> bool:
+    def shown(self, message: dict[str, Any], completion: list[int]) -> bool:
         """Whether all of the message can be read in its completion; a text alone, which renderers look for, is taken to be."""
         plain = not message.get("reasoning_content") and not message.get("tool_calls")
         return plain or shows(message, self.decode(completion))
@@ -199,17 +192,6 @@ class Targets:
                     turn_text=self.decode(completion),
                 )
 
-    # Text
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The ids' text, control tokens included; empty without a tokenizer."""
-        if not ids or self.tokenizer is None:
-            return ""
-        try:
-            return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
-        except TypeError:  # not transformers'
-            return str(self.tokenizer.decode(list(ids)))
-
     def _encode(self, text: str) -> list[int] | None:
         if self.tokenizer is None:
             return None
@@ -218,9 +200,16 @@ class Targets:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
 
-def _refused(index: int, what: str, error: RendererError) -> UnreachableTurnError:
-    return UnreachableTurnError(
-        f"message {index} (assistant): the renderer refuses {what}: {str(error).splitlines()[0]}",
-        fix=error.fix or "change the messages before it, or pass unreachable='skip'",
-        index=index,
-    )
+@contextmanager
+def _refusals(index: int, what: str) -> Iterator[None]:
+    """A render that the renderer refuses is a turn that can't be reached, unless the input can't be used at all."""
+    try:
+        yield
+    except (UnsupportedContentError, ToolError):
+        raise
+    except RendererError as error:
+        raise UnreachableTurnError(
+            f"message {index} (assistant): the renderer refuses {what}: {str(error).splitlines()[0]}",
+            fix=error.fix or "change the messages before it, or pass unreachable='skip'",
+            index=index,
+        ) from error

@@ -18,7 +18,7 @@ from rllm_renderer_core.plugin.discovery import warn_once
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..reasons import reason_of
-from .comparison import Budget, parity, template_renderer
+from .comparison import Budget, template_renderer
 from .detection import MAY_REFUSE, Tried, by_priority, try_all
 from .probes import PROBES
 from .report import Outcome, ParityReport, describe
@@ -29,11 +29,14 @@ REFERENCE = "the template"
 UNNAMED = ", where the tokenizer isn't taken for this model's,"
 
 
-def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Sequence[Registered]) -> None:
-    """Compare a renderer with its tokenizer's chat template, and say where it differs.
+def enforce(
+    renderer: ResolvedRenderer, report: ParityReport | OptionError, query: Query, mode: str, registered: Sequence[Registered]
+) -> None:
+    """Say where a renderer differs from its tokenizer's chat template.
 
     Args:
         renderer: What was resolved.
+        report: Its comparison with the template, or why there is none.
         query: What it was resolved by.
         mode: ``"prefer"``, ``"warn"`` or ``"error"``.
         registered: Backends among which to look for a renderer that doesn't differ; those of lower priority aren't asked,
@@ -43,10 +46,8 @@ def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Seq
         ParityError: In mode ``"error"``, where ids differ; ``report`` has every probe.
     """
     budget = Budget()
-    try:
-        report = parity(renderer, budget=budget)
-    except OptionError as error:
-        logger.info("%s can't be compared with the chat template: %s", renderer, reason_of(error))
+    if isinstance(report, OptionError):
+        logger.info("%s can't be compared with the chat template: %s", renderer, reason_of(report))
         return
     for documented in report.having(Outcome.DECLARED):
         logger.info("%s differs from the chat template on %r, as documented: %s", renderer, documented.probe, documented.reason)
@@ -68,12 +69,18 @@ def enforce(renderer: ResolvedRenderer, query: Query, mode: str, registered: Seq
 
 
 def preferred(
-    renderer: ResolvedRenderer, query: Query, registered: Sequence[Registered], *, need_bridge: bool = False
+    renderer: ResolvedRenderer,
+    report: ParityReport | OptionError,
+    query: Query,
+    registered: Sequence[Registered],
+    *,
+    need_bridge: bool = False,
 ) -> tuple[Tried, str] | None:
     """Who serves the model in place of a renderer that won by name and that the tokenizer's chat template disproves.
 
     Args:
         renderer: What won.
+        report: Its comparison with the template, or why there is none.
         query: What it won by.
         registered: Backends among which to look, in any order.
         need_bridge: Whether only renderers with a bridge come into question.
@@ -82,12 +89,10 @@ def preferred(
         The first of them, in order of priority, that gives the template's ids on every probe and turn shape, and why it is
         taken; ``None`` where the winner is as the template is, nobody is, or time is up, which is warned about.
     """
-    budget = Budget()
-    try:
-        report = parity(renderer, budget=budget)
-    except OptionError:
+    if isinstance(report, OptionError) or not report.complete:
         return None
-    if not report.complete or not (report.differences or _refuses_shown_tools(report, query)):
+    budget = Budget()
+    if not (report.differences or _refuses_shown_tools(report, query)):
         return None
     mine = f"{renderer.backend}:{renderer.name}"
     for tried in chain.from_iterable(try_all(each, query, budget) for each in by_priority(registered)):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from rllm_renderer_core.errors import BridgeDeclined, RendererError
+from rllm_renderer_core.errors import BridgeDeclined, OptionError, RendererError
 from rllm_renderer_core.normal_form.ids import common_prefix
 from rllm_renderer_core.normal_form.tokenizer import lock_of
 from rllm_renderer_core.plugin import Detected, Query, Registered, rendering_probes
@@ -15,8 +16,10 @@ from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.renderer.sources import LENGTH
 
 from ..reasons import reason_of
+from .comparison import parity
 from .enforcement import enforce, preferred
 from .probes import FOUR, LIDS, PROBES
+from .report import ParityReport
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,20 @@ class TemplateJudgement:
     query: Query
     backends: Sequence[Registered]
 
+    @cached_property
+    def _report(self) -> ParityReport | OptionError:
+        """The comparison, made once; the error where an option has no variable in the template."""
+        try:
+            return parity(self.renderer)
+        except OptionError as error:
+            return error
+
     def better(self, *, need_bridge: bool) -> Detected | None:
-        better = preferred(self.renderer, self.query, self.backends, need_bridge=need_bridge)
+        better = preferred(self.renderer, self._report, self.query, self.backends, need_bridge=need_bridge)
         return None if better is None else Detected(better[0].registered, better[0].coverage, better[1])
 
     def enforce(self, mode: str) -> None:
-        enforce(self.renderer, self.query, mode, self.backends)
+        enforce(self.renderer, self._report, self.query, mode, self.backends)
 
     def faults(self) -> list[str]:
         return faults_of(self.renderer)

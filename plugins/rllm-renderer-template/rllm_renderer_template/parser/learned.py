@@ -60,9 +60,11 @@ class LearnedParser:
     @classmethod
     def of(cls, render: Callable[..., Sequence[int]], tokenizer: Any, stop_ids: Iterable[int]) -> LearnedParser:
         """The parser of a renderer whose ids are those of this tokenizer."""
+        cleans = bool(getattr(tokenizer, "clean_up_tokenization_spaces", False))  # Llama 3: "x != y" becomes "x!= y"
+        more = {"clean_up_tokenization_spaces": False} if cleans else {}
 
         def decode(ids: list[int]) -> str:
-            return str(tokenizer.decode(ids, skip_special_tokens=False))
+            return str(tokenizer.decode(ids, skip_special_tokens=False, **more))
 
         return cls(render, decode, stop_ids, control_ids(tokenizer), special_ids(tokenizer))
 
