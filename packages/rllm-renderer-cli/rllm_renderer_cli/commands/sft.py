@@ -76,9 +76,7 @@ def command(
     # What costs little comes before a tokenizer is loaded.
     if output is not None:
         with _extra():
-            import datasets
-
-            datasets.disable_progress_bars()
+            import pyarrow as pyarrow
     _check_rows(data)
     if tokenizer is not None:
         check_tokenizer(tokenizer)

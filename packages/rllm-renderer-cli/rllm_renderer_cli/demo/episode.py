@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_renderer_training.rollout.rollout import Rollout
+from rllm_renderer_training.sequences.supervised import supervised
 
-from rllm_renderer_core.errors import RenderError
 from rllm_renderer_core.types import ParsedResponse
 
 Ids = list[int]
@@ -148,7 +148,7 @@ def play(renderer: Any, tokenizer: Any) -> Episode:
     """Play the script with a rollout, and beside it with a loop that renders the whole conversation again at each turn.
 
     Raises:
-        RenderError: The renderer's format can't be scripted: a turn doesn't continue the prompt.
+        RendererError: The renderer's format can't be scripted: a turn can't be sampled behind its prompt.
     """
     rollout = Rollout(renderer)
     prompt = rollout.begin(OPENING, tools=TOOLS)
@@ -185,20 +185,9 @@ def _answers(script: Script, parsed: ParsedResponse) -> list[dict[str, Any]]:
 
 
 def _canonical(renderer: Any, messages: Sequence[dict[str, Any]], script: Script) -> Ids:
-    """The completion as the renderer itself would write it, through its first stop."""
-    stops = set(renderer.get_stop_token_ids())
-    before = renderer.render_ids(messages, tools=TOOLS, add_generation_prompt=True)
-    after = renderer.render_ids([*messages, script.assistant], tools=TOOLS)
-    if after[: len(before)] != before:
-        raise RenderError(f"{renderer.backend}:{renderer.name} can't write the demo's turns: they don't continue its prompt")
-    completion: Ids = after[len(before) :]
-    end = next((at for at, token in enumerate(completion) if token in stops), None)
-    if end is not None:
-        return completion[: end + 1]
-    # Formats without a close (GLM) stop at the opener of the next turn, which shows where a message follows.
-    following = _answers(script, ParsedResponse()) or OPENING[1:]
-    shown = renderer.render_ids([*messages, script.assistant, *following], tools=TOOLS)
-    return completion + [token for token in shown if token in stops][-1:]
+    """The completion as the renderer itself would write it behind these messages, with its stop."""
+    example = supervised(renderer, [*messages, script.assistant], tools=TOOLS, train="last")[-1]
+    return [token for token, weight in zip(example.token_ids, example.weights, strict=True) if weight]
 
 
 def _sampled(renderer: Any, tokenizer: Any, prompt: Ids, ids: Ids, habit: str) -> Ids:
