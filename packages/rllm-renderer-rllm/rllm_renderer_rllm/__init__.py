@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from .spellings import PIN_VARIABLE as PIN_VARIABLE
     from .spellings import RendererResolution as RendererResolution
     from .spellings import build_renderer as build_renderer
-    from .spellings import create_renderer as create_renderer
-    from .spellings import describe as describe
     from .spellings import get_renderer as get_renderer
     from .spellings import read_pin as read_pin
     from .spellings import resolve as resolve
@@ -44,8 +42,6 @@ _MODULE = {
     "RllmRenderer": ".renderer",
     "build_renderer": ".spellings",
     "check_same_renderer": ".same_renderer",
-    "create_renderer": ".spellings",
-    "describe": ".spellings",
     "follows_completion": ".continuation",
     "get_renderer": ".spellings",
     "http_status": ".http_errors",
