@@ -68,6 +68,13 @@ class Format:
         """``any_reasoning_ids`` as text: ``("<think>", "</think>")``."""
         return tuple(self.decoder.text([token]) for token in self.any_reasoning_ids)
 
+    @cached_property
+    def closes_before_calls(self) -> bool:
+        """Whether a turn with reasoning and a call closes the reasoning first; where not, or none shows, a call may end it."""
+        closing, atoms = self.reasoning_texts[1:], _until(self._call_turn(), NAME)
+        thought = next((index for index, atom in enumerate(atoms) if REASONING in atom.text), len(atoms))
+        return any(atom.control and (atom.text,) == closing for atom in atoms[thought:])
+
     def _pair_around(self, word: str) -> tuple[int, int] | None:
         """The special tokens directly around a word, where the turn has each once: harmony's stand around each message."""
         atoms = self._text_turn

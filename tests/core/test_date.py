@@ -88,6 +88,19 @@ def test_a_format_without_a_date_records_none_and_refuses_one():
     assert caught.value.option == "date"
 
 
+@pytest.mark.parametrize("backend", ["prime", "chat-template"])
+def test_a_template_with_a_date_of_its_own_records_none_and_refuses_another(backend):
+    model = "meta-llama/Llama-3.1-8B-Instruct"
+    if why := real_tokenizers.missing(model):
+        pytest.skip(why)
+    tokenizer = real_tokenizers.load(model)
+    renderer = resolve(model, tokenizer, backend=backend, parity="off")
+    assert "date" not in renderer.resolution.options
+    assert "26 Jul 2024" in tokenizer.decode(renderer.render_ids(USER))
+    with pytest.raises(OptionError, match="can't honour date='2025-01-02'"):
+        resolve(model, tokenizer, backend=backend, parity="off", date="2025-01-02")
+
+
 @pytest.mark.parametrize("value", ["4 March", 20310304, "2031-3-4", True])
 def test_other_values_are_refused(value):
     with pytest.raises(OptionError, match="date must be a day as 'YYYY-MM-DD'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 import real_tokenizers
@@ -40,6 +41,16 @@ def test_a_number_beyond_json(backend, model, call):
     (found,) = parse(backend, model, f"why</think>{call(('n', '1e400'))}").tool_calls
     assert found.status != "ok"
     assert "1e400" in found.raw
+
+
+@each_format
+@pytest.mark.parametrize("value", ["1e400", "NaN", "[-1e400]"])
+def test_an_undeclared_number_beyond_json_stays_text(backend, model, call, value):
+    arguments = [
+        found["function"]["arguments"] for found in parse(backend, model, f"why</think>{call(('u', value))}").tool_calls
+    ]
+    assert arguments and not any(word in text for text in arguments for word in ("Infinity", "nan")) and value in arguments[0]
+    assert json.loads(arguments[0], parse_constant=pytest.fail)
 
 
 @each_format
@@ -123,6 +134,13 @@ def test_a_second_close_of_the_reasoning_is_text(backend, model, call):
 @pytest.mark.parametrize("behind", [" no</think> B", ""], ids=["closed", "left open"])
 def test_a_call_in_a_second_thought_is_a_sketch(backend, model, call, behind):
     assert told(parse(backend, model, f"why</think>A <think>maybe {call(('path', '/tmp'))}{behind}")) == []
+
+
+@each_format
+def test_a_call_in_a_thought_that_never_closes_is_a_sketch(backend, model, call):
+    out = parse(backend, model, f"why {call(('path', '/tmp'))}")
+    assert told(out) == []
+    assert out.termination is Termination.MALFORMED and "why" in (out.reasoning_content or "")
 
 
 @each_format

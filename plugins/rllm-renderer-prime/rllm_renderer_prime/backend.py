@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import ClassVar
 
-from rllm_renderer_core.normal_form.tokenizer import added_tokens
+from rllm_renderer_core.normal_form.tokenizer import added_tokens, chat_template
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
 from rllm_renderer_core.types import Renderer
 
@@ -84,8 +84,10 @@ class PrimeBackend(Backend):
         return DEVIATIONS.get(coverage.renderer, {})
 
     def _coverage(self, query: Query, family: str, match: Match, reason: str) -> Coverage:
-        data = None
-        if family in DATED:
+        data, found, template = None, installed_upstream(), chat_template(query.tokenizer) or ""
+        listed = found is not None and found.models.get(query.model) == family
+        # A template without a clock, such as Llama 3.1's, has a date of its own, which is upstream's default too.
+        if family in DATED and (listed or not template or "strftime_now" in template):
             field, form = DATED[family]
             data = {field: date.fromisoformat(query.date).strftime(form)}
         return Coverage(renderer=family, match=match, has_bridge=True, reason=reason, data=data, dated=data is not None)

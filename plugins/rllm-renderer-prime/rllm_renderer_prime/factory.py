@@ -93,10 +93,8 @@ def _template_fields(query: Query, coverage: Coverage, config_class: Any, varian
         identity = _identity(listed, template)
         if identity is not None:
             fields["model_identity"] = identity
-    # A template without a clock, such as Llama 3.1's, has a date of its own, which is upstream's default too.
-    if variant.model or not template or "strftime_now" in template:
-        for name, value in (coverage.data or {}).items():
-            fields.setdefault(name, value)
+    for name, value in (coverage.data or {}).items():
+        fields.setdefault(name, value)
     return fields
 
 

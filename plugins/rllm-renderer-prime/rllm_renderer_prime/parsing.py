@@ -149,7 +149,8 @@ def typed_arguments(
 ) -> tuple[dict[str, Any], bool]:
     """Arguments with the types that the tool declares, and whether all of them have it.
 
-    Text that doesn't fit its declaration stays text. What isn't declared is what upstream made of it: JSON, else text.
+    Text that doesn't fit its declaration stays text. What isn't declared is what upstream made of it: JSON, else text,
+    as are numbers that JSON doesn't have.
     """
     schema = Schema.of_tool(tools, name)
     declared = schema.property_names()
@@ -159,14 +160,30 @@ def typed_arguments(
         if key in declared and isinstance(value, str):
             value, one = schema.member(key).typed(_unstripped(key, value, raw))
             fits = fits and one
+        elif not _is_json(value):  # 1e400, which Python's own reader makes an infinity of
+            written = (match[1] for pattern in WRITTEN for match in re.finditer(_of(pattern, key), raw, re.DOTALL))
+            value, fits = next(written, json.dumps(value)), False
         out[key] = value
     return out, fits
+
+
+def _of(pattern: str, key: str) -> str:
+    return pattern.format(key=re.escape(key))
+
+
+def _is_json(value: Any) -> bool:
+    """Whether JSON has the value: it has no NaN and no infinity."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _unstripped(key: str, value: str, raw: str) -> str:
     """The argument with the white space at its edges, which upstream strips and indented code needs."""
     for pattern in WRITTEN:
-        for found in re.finditer(pattern.format(key=re.escape(key)), raw, re.DOTALL):
+        for found in re.finditer(_of(pattern, key), raw, re.DOTALL):
             if found[1].strip() == value.strip():
                 return found[1]
     return value

@@ -200,15 +200,18 @@ def with_second_closes(atoms: list[Atom], reasoning: Sequence[str], *, closed: b
     return out
 
 
-def thoughts(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool, closed: bool) -> list[tuple[int, int]]:
-    """Where the thoughts of a completion lie in which a call is a sketch: each that is closed, and one that is opened behind a
-    close and never closed. A first thought that isn't closed is none: some formats' calls end it.
+def thoughts(
+    atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool, closed: bool, calls_end: bool
+) -> list[tuple[int, int]]:
+    """Where the thoughts of a completion lie in which a call is a sketch: each that is closed, and one that never closes, but
+    for a first one where calls may end it.
 
     Args:
         atoms: The pieces.
         reasoning: As above.
         opened: Whether the prompt has opened one.
         closed: Whether the prompt has closed one.
+        calls_end: Whether a call of this format may end a first thought without its close.
     """
     found: list[tuple[int, int]] = []
     start: int | None = 0 if opened else None
@@ -221,7 +224,9 @@ def thoughts(atoms: Sequence[Atom], reasoning: Sequence[str], *, opened: bool, c
             start = None
         elif start is None:
             start = atom.start + len(atom.text)
-    return found + ([(start, (atoms[-1].start + len(atoms[-1].text)))] if start is not None and closed else [])
+    if start is not None and (closed or not calls_end):
+        found.append((start, atoms[-1].end))
+    return found
 
 
 def drafts_in(text: str, spans: Sequence[tuple[int, int]], thought: tuple[int, int]) -> list[int]:

@@ -3,7 +3,7 @@
 In two ways, as each catches what the other can't. The accounting walks the completion's text: reasoning, content, calls' raw
 texts and frame must be all of it, in order. It catches text that vanished, moved or is there twice. And each OK call is
 written in the format again, and must give its own text. That catches arguments that are missing, cut, of another type, or of
-another call. Nor is a call OK that stands in a thought which is closed behind it, or in a second one. What fails is never OK;
+another call. Nor is a call OK that stands in a thought, unless the format's calls end one. What fails is never OK;
 it stays visible, and ``lossless`` and ``loss`` say why.
 """
 
@@ -36,7 +36,7 @@ from .accounting import (
 from .rewriting import Rewriter
 
 SPELLED = "ordinary tokens spell a control token in it, and were read as that token"
-DRAFT = "it stands in the reasoning: that is closed behind it, or opened a second time"
+DRAFT = "it stands in the reasoning"
 
 
 class ParseCheck:
@@ -163,7 +163,8 @@ class ParseCheck:
         if sound:
             faults.update(zip(sound, self._rewriter.faults([calls[at] for at in sound], atoms, tools), strict=True))
             faults.update((at, SPELLED) for at in sound if faults[at] is None and self._spelled(calls[at], spans[at], atoms))
-            for thought in thoughts(atoms, self._format.reasoning_texts, opened=ending == 0, closed=ending == 1):
+            calls_end, pair = not self._format.closes_before_calls, self._format.reasoning_texts
+            for thought in thoughts(atoms, pair, opened=ending == 0, closed=ending == 1, calls_end=calls_end):
                 faults.update((at, DRAFT) for at in drafts_in(text, spans, thought) if at in sound)
         for at, fault in faults.items():
             if fault is not None and calls[at].status is ToolCallStatus.OK:
