@@ -19,7 +19,7 @@ from ..types import RenderedTokens
 
 WHOLE = 8_192
 """Lists up to this size are looked through id by id. Of a longer one, which is a prompt that came from a renderer before, the
-ends are, and every 16th id between: what isn't ids isn't so in one place alone, and a history's cost shows in every bridge."""
+ends are, and every 64th id between: what isn't ids isn't so in one place alone, and a history's cost shows in every bridge."""
 
 LIMIT = 2**31
 """Ids are below this where the vocabulary isn't known: engines and trainers hold them in 32 bits."""
@@ -57,7 +57,7 @@ def last_of(wanted: Collection[int], ids: Sequence[int]) -> int | None:
 
 def are_ids(ids: list[Any], limit: int = LIMIT) -> bool:
     """Whether a list holds ``int`` from 0 to ``limit`` alone; of a long list as ``WHOLE`` says."""
-    return _plain(ids if len(ids) <= WHOLE else [*ids[:1024], *ids[1024:-1024:16], *ids[-1024:]], limit)
+    return _plain(ids if len(ids) <= WHOLE else [*ids[:512], *ids[512:-512:64], *ids[-512:]], limit)
 
 
 class IdsView(Sequence[int]):

@@ -57,11 +57,17 @@ def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
             )
 
 
+_READ_CLOSELY = frozenset({"reasoning_content", "reasoning", "tool_calls"})
+
+
 def _message(index: int, message: Any) -> dict[str, Any]:
-    if type(message) is dict and len(message) == 2:  # most messages, of which nothing but this has to be looked at
+    if type(message) is dict and _READ_CLOSELY.isdisjoint(message):  # most messages and results
         role, content = message.get("role"), message.get("content")
         if type(role) is str and role and role.isascii() and type(content) is str and content.isascii():
-            return {"role": role, "content": content}
+            if len(message) == 2:
+                return {"role": role, "content": content}
+            rest = {key: value for key, value in message.items() if value is not None}
+            return {"role": role, "content": content, **rest}
     source = message if type(message) is dict else as_mapping(message)
     if source is None:
         raise MessageError(f"message {index} must be a mapping, not {type(message).__name__}", index=index)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import ContractError
 from ..types import Renderer, ToolCall
 
 
@@ -54,5 +55,7 @@ class RendererTraits:
     @classmethod
     def of(cls, renderer: Renderer) -> RendererTraits:
         """Those of a backend's renderer: the only attribute that the core reads of it beside the protocol's methods."""
-        found = getattr(renderer, "traits", None)
-        return found if isinstance(found, cls) else cls()
+        found = getattr(renderer, "traits", cls())
+        if not isinstance(found, cls):
+            raise ContractError(f"traits of {type(renderer).__name__} must be RendererTraits, not {type(found).__name__}")
+        return found

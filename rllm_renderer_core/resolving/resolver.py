@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CreateError, OptionError, ParityError, PinMismatchError, RendererError
+from ..guards.tokenizer_works import check_tokenizer
 from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
 from ..plugin import Judgement, Match
 from ..plugin.discovery import Installed, cause_of, load_backends, warn_once
@@ -41,7 +42,7 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         CreateError: The winner failed to build its renderer.
         ParityError: ``parity="error"``, and the renderer differs from the tokenizer's chat template.
         PinMismatchError: The pinned resolution can't be reproduced here.
-        TokenizerError: No tokenizer was passed and none can be loaded.
+        TokenizerError: No tokenizer was passed and none can be loaded, or it doesn't work: see ``guards.tokenizer_works``.
     """
     request, installed = Request.make(model, tokenizer, options), load_backends()
     if tokenizer is None:  # what fails by names alone fails before anything is loaded
@@ -95,6 +96,7 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
 def _selected(request: Request, tokenizer: Any, installed: Installed) -> Selection:
     if request.backend is not None:
         refuse_missing_backend(request, installed)
+    check_tokenizer(tokenizer)
     return select(request, tokenizer, installed)
 
 

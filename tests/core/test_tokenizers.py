@@ -33,6 +33,16 @@ class EncodesAlone:
         return "".join(map(chr, ids))
 
 
+class Unsized(EncodesAlone):
+    """All that every backend asks for, but no length."""
+
+    def convert_tokens_to_ids(self, tokens):
+        return None
+
+    def get_added_vocab(self):
+        return {}
+
+
 class Reads(toy.ToyRenderer):
     """Asks its tokenizer for something while it renders."""
 
@@ -55,9 +65,9 @@ def test_a_name_is_none(given):
         (
             "renderers",
             {"backend": "prime"},
-            "prime:qwen3 can't work with this tokenizer: EncodesAlone has no convert_tokens_to_ids",
+            "no backend can work with this tokenizer: EncodesAlone has no convert_tokens_to_ids, no get_added_vocab",
         ),
-        ("tml_renderers", {"backend": "tml", "renderer": "Qwen3"}, "EncodesAlone has no __len__"),
+        ("tml_renderers", {"backend": "tml", "renderer": "Qwen3", "tokenizer": Unsized()}, "Unsized has no __len__"),
         ("tinker_cookbook", {"backend": "tinker", "tokenizer": object()}, "object has no encode"),
     ],
     ids=["prime", "tml", "tinker"],

@@ -6,6 +6,7 @@ import m3_strategies as strategies
 import m3_tokenizer as m3
 import pytest
 from hypothesis import HealthCheck, given, settings
+from sampling import how_many
 
 tokenizer = m3.load()
 CONVERSATION = [
@@ -57,7 +58,9 @@ def test_sampled_is_what_follows_the_opener_up_to_the_stop(mode):
     assert text_where(rendered, lambda at: rendered.sampled_mask[at]) == expected
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=how_many(37, 300), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(strategies.conversations(strategies.any_text), strategies.tools, strategies.options)
 def test_invariants(messages, tools, keywords):
     for marker_text in ("plain", "template"):

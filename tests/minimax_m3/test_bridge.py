@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rllm_renderer_training import Rollout
+from sampling import how_many
 
 from rllm_renderer_core import ToolCallStatus, resolve
 from rllm_renderer_core.errors import BridgeDeclined
@@ -181,7 +182,9 @@ def test_a_result_for_a_previous_message_without_calls_is_declined():
     assert subject.bridge_to_next_turn(prompt, completion, [result("A")], previous_message=assistant("adaptive", 1))
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=how_many(50, 400), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(
     st.sampled_from(MODES),
     st.sampled_from([0, 1, 2]),
@@ -202,7 +205,7 @@ SPLITS = {(mode, calls): split(SUBJECTS[mode], mode, calls) for mode in MODES fo
 reserved = st.sampled_from([CLOSE, TURN, 200034, 200058, 200059, 200060, 200052, 200053, NEWLINE])
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=how_many(37, 300), deadline=None, derandomize=True, database=None)
 @given(st.lists(st.one_of(reserved, st.integers(0, 200060)), max_size=12), st.booleans())
 def test_any_completion_is_kept_or_declined(completion, calls):
     subject = SUBJECTS["adaptive"]

@@ -9,6 +9,7 @@ import m3_strategies as strategies
 import m3_tokenizer as m3
 import pytest
 from hypothesis import HealthCheck, given, settings
+from sampling import how_many
 
 tokenizer = m3.load()
 ADDED = tokenizer.get_added_vocab()
@@ -69,7 +70,9 @@ def test_a_key_that_is_a_word_of_the_vocabulary_is_the_template_s():
     assert ids == m3.template_ids([message]) and ids.count(ADDED["<filename>"]) == 1
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=how_many(37, 300), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(strategies.conversations(strategies.any_text), strategies.tools)
 def test_the_text_is_the_template_s(messages, tools):
     # Given reasoning, the template doesn't look for any in the content.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from m3_corpus import CORPUS, LOOK, USER
+from sampling import how_many
 
 m3.load()
 renderer = functools.cache(lambda key: m3.renderer(**dict(key)))
@@ -51,7 +52,9 @@ def test_default_is_the_template_without_keywords():
     assert m3.renderer().render_ids([USER], add_generation_prompt=True) == m3.template_ids([USER], None, True)
 
 
-GENERATED = settings(max_examples=550, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+GENERATED = settings(
+    max_examples=how_many(68, 550), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 seen = {"plain": 0, "template": 0}
 
 
@@ -63,7 +66,7 @@ def test_generated(cases):
         seen["plain"] += 1
 
 
-@settings(GENERATED, max_examples=150)
+@settings(GENERATED, max_examples=how_many(20, 150))
 @given(
     st.lists(
         st.tuples(strategies.conversations(strategies.any_text), strategies.tools, strategies.options), min_size=4, max_size=4
@@ -78,4 +81,4 @@ def test_generated_with_markers(cases):
 def test_enough_was_generated():
     if not seen["plain"]:
         pytest.skip("the generated tests didn't run")
-    assert seen["plain"] >= 2000
+    assert seen["plain"] >= how_many(200, 2_000)

@@ -10,6 +10,7 @@ import m3_tokenizer as m3
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sampling import how_many
 
 from rllm_renderer_core.types import Termination, ToolCallStatus
 
@@ -211,7 +212,9 @@ def test_half_a_value_is_no_value():
     assert found.arguments == {"a": 1}
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=how_many(50, 400), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(
     st.lists(
         st.one_of(
@@ -262,7 +265,9 @@ def composed(value):
     return [composed(inner) for inner in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=how_many(50, 400), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(st.data(), st.sampled_from(["enabled", "disabled", "adaptive"]))
 def test_round_trip(data, mode):
     schemas = data.draw(st.lists(st.dictionaries(strategies.keys, typed(), max_size=3).map(as_object), min_size=1, max_size=2))

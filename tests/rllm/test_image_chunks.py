@@ -9,8 +9,6 @@ import real_tokenizers
 import rllm_renderer_rllm as rllm
 from rllm_renderer_rllm.image_chunks import without_images
 
-from rllm_renderer_core import BridgeDeclined
-
 
 @dataclass(frozen=True)
 class TextChunk:
@@ -50,12 +48,10 @@ def test_a_bridge_keeps_the_image_and_adds_what_it_adds_without(renderer, image,
     )
     wanted = [*whole[:3], image, *whole[3:]]
     assert renderer.bridge_to_next_turn(given, sampled, ASKED).token_ids == wanted
-    assert renderer.try_bridge(given, sampled, ASKED).token_ids == wanted
 
 
 def test_a_decline_is_one_behind_an_image_too(renderer):
-    out = renderer.try_bridge([1, ImageChunk()], [2], [{"role": "assistant", "content": "No."}])
-    assert isinstance(out, BridgeDeclined)
+    assert renderer.bridge_to_next_turn([1, ImageChunk()], [2], [{"role": "assistant", "content": "No."}]) is None
 
 
 def test_what_a_prompt_opens_is_seen_behind_an_image(renderer):

@@ -124,11 +124,7 @@ def test_gateway_process_without_a_bridge_says_what_to_do(changed, tmp_path, che
     folder = copytree(checkpoint, tmp_path / "other")
     template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}> {% endif %}"
     (folder / "chat_template.jinja").write_text(template)
-    code = (
-        "from transformers import AutoTokenizer\n"
-        "from rllm_renderer_rllm import create_renderer\n"
-        f"create_renderer(AutoTokenizer.from_pretrained({str(folder)!r}), renderer='auto')\n"
-    )
+    code = f"from rllm_renderer_rllm import build_renderer\nbuild_renderer({{'model': {str(folder)!r}}})\n"
     result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], env=environment(changed), capture_output=True, text=True, timeout=600
     )

@@ -90,10 +90,10 @@ def test_a_text_that_isnt_the_ids_is_refused(renderer):
         parser.parse(ASKED, is_first_msg=True)
 
 
-def test_completions_as_the_parser_gives_them(renderer):
+def test_completions_as_model_outputs_have_them(renderer):
     ids = renderer.tokenizer.encode('<tool_call>\n{"name": "look", "arguments": {"q": 1}}\n</tool_call><|im_end|>')
-    out = renderer.chat_parser.parse_completion(ids)
-    assert out == {"content": "", "reasoning": "", "tool_calls": [{"name": "look", "arguments": {"q": 1}}]}
+    output = renderer.parse_completion(ids)
+    assert output == rllm.EngineOutput("", "", [{"name": "look", "arguments": {"q": 1}}])
 
 
 def test_bridges_of_a_copy_dont_wait_for_renders(renderer):

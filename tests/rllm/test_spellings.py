@@ -65,7 +65,6 @@ def tokenizer():
 def test_source_is_one_of_the_words_that_call_sites_know(usual, tokenizer, model, source):
     found = rllm.resolve(model, tokenizer, backend="fireworks", family="auto")
     assert (found.source, found.name) == (source, found.renderer.name)
-    assert rllm.describe(model, tokenizer) == f"{source}:{found.name}"
     assert rllm.get_renderer(model, tokenizer).resolution == found.resolution
 
 
@@ -110,13 +109,11 @@ def test_training_backend_changes_nothing_and_a_renderer_backend_is_refused(usua
     assert rllm.resolve("Qwen/Qwen3-8B", tokenizer, renderer_backend="tinker", renderer_name="llama3").name == "llama3"
 
 
-def test_create_renderer_needs_a_bridge(backend, tokenizer):
+def test_a_gateway_needs_a_bridge(backend, tokenizer):
     backend("own", ["own-1"], ["toy/toy-1"], bridge=False)
     with pytest.raises(NoBridgeError, match="require_bridge"):
-        rllm.create_renderer(tokenizer, renderer="auto")
-    assert rllm.create_renderer(tokenizer, require_bridge=False).has_bridge is False
-    with pytest.raises(OptionError, match="family's name"):
-        rllm.create_renderer(tokenizer, renderer=object())
+        rllm.build_renderer({"model": "toy/toy-1"}, tokenizer=tokenizer)
+    assert rllm.build_renderer({"model": "toy/toy-1"}, tokenizer=tokenizer, require_bridge=False).has_bridge is False
 
 
 def test_build_renderer_from_the_gateways_fields(usual, tokenizer):
@@ -146,7 +143,6 @@ def test_pin_decides_over_a_checkpoints_folder(usual, tokenizer, tmp_path, monke
     monkeypatch.setenv("RLLM_RENDERER_PIN", str(file))
     assert rllm.build_renderer({}).resolution == pinned
     assert rllm.resolve("Qwen/Qwen3-8B", tokenizer).resolution == pinned
-    assert rllm.create_renderer(tokenizer, model="Qwen/Qwen3-8B").resolution == pinned
     with pytest.raises(PinMismatchError, match="model: 'Qwen/Qwen3-8B' pinned, 'meta/L' passed"):
         rllm.build_renderer({"model": "meta/L"})
     with pytest.raises(PinMismatchError, match=r"qwen3.*pinned.*qwen3\.5"):
@@ -289,7 +285,8 @@ def test_reasoning_effort_of_a_model_without_one_changes_nothing(renderer, caplo
 
 def test_declines_have_reasons(renderer):
     prompt = renderer.token_input([{"role": "user", "content": "hi"}])
-    assert "no new message" in renderer.try_bridge(prompt, [toy.END], []).reason
+    assert "no new message" in renderer.resolved.try_bridge(prompt, [toy.END], []).reason
+    assert renderer.bridge_to_next_turn(prompt, [toy.END], []) is None
     assert (
         renderer.bridge_to_next_turn(prompt, [toy.END], [{"role": "user", "content": "x"}]).token_ids[: len(prompt)] == prompt
     )

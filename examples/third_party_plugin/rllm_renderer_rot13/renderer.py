@@ -9,7 +9,7 @@ from typing import Any
 from rllm_renderer_template import SeamBridge
 from rllm_renderer_template.seam.renderer import SeamedRenderer
 
-from rllm_renderer_core import ParsedResponse, RenderedTokens, Termination, ToolCall, ToolCallStatus
+from rllm_renderer_core import ParsedResponse, RenderedTokens, RendererTraits, Termination, ToolCall, ToolCallStatus
 from rllm_renderer_core.types import Message
 
 SYSTEM, USER, ASSISTANT, TOOL, CALL, END = range(6)
@@ -28,7 +28,7 @@ def decode(ids: Sequence[int]) -> str:
 class Rot13Renderer(SeamedRenderer):
     """Renders and parses by hand, and bridges by the core's experiment."""
 
-    reasoning_ids = ()
+    traits = RendererTraits(takes_views=True, reasoning_ids=lambda: ())
 
     def __init__(self) -> None:
         self._seam = SeamBridge(self.prompt_ids, [END], range(6))

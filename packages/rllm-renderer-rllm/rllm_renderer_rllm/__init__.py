@@ -31,10 +31,7 @@ _HOME = {
     ".pool": ("RendererPool",),
     ".renderer": ("EngineOutput", "RllmRenderer"),
     ".same_renderer": ("check_same_renderer",),
-    ".spellings": (
-        *("PIN_VARIABLE", "read_pin", "RendererResolution", "build_renderer", "create_renderer"),
-        *("describe", "get_renderer", "resolve"),
-    ),
+    ".spellings": ("PIN_VARIABLE", "RendererResolution", "build_renderer", "get_renderer", "read_pin", "resolve"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 

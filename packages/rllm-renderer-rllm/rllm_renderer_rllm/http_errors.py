@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from rllm_renderer_core.errors import MessageError, NoBackendError, OptionError, RendererError, RenderError, ToolError
-
-Error = TypeVar("Error", bound=RendererError)
 
 
 def http_status(error: RendererError) -> int:
@@ -29,7 +27,7 @@ def openai_error(error: RendererError) -> dict[str, Any]:
     }
 
 
-def with_rllm_names(error: Error) -> Error:
+def with_rllm_names(error: RendererError) -> RendererError:
     """The error with rLLM's names for the options in its fix, where it is about which renderer serves the model."""
     if not isinstance(error, (NoBackendError, OptionError)):
         return error

@@ -1,4 +1,4 @@
-"""rLLM's chat parser over a renderer, for its code that works on texts: completers, workflows, distillation, OpenAI's engine.
+"""rLLM's chat parser over a renderer, for its code that works on texts, such as distillation.
 
 A text is given only where the tokenizer makes the renderer's own ids of it again; where it doesn't, that is an error, and the
 caller takes ids.
@@ -31,11 +31,6 @@ class ChatParser:
     def __init__(self, renderer: RllmRenderer) -> None:
         self._renderer = renderer
         self.tokenizer = renderer.tokenizer
-
-    @property
-    def stop_sequences(self) -> list[int] | list[str]:
-        """What a sampler's ``stop`` takes."""
-        return self._renderer.stop_sequences
 
     @cached_property
     def generation_prompt(self) -> str:
@@ -76,10 +71,6 @@ class ChatParser:
                 self._renderer.render_ids(messages, tools=tools or None, add_generation_prompt=add_generation_prompt)
             )
         return self.generation_prompt + self._turn(messages) + (self.generation_prompt if add_generation_prompt else "")
-
-    def parse_completion(self, completion_ids: Sequence[int]) -> dict[str, Any]:
-        """``content``, ``reasoning`` and ``tool_calls``; calls are ``{"name", "arguments"}``, as ``ToolCall`` takes them."""
-        return self._renderer.parse_completion(completion_ids)._asdict()
 
     def _turn(self, messages: Sequence[Message]) -> str:
         """The ids of an assistant turn that the model samples behind a question, with the stop: what is trained of it."""

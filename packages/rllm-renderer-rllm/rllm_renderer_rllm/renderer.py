@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rllm_renderer_training.sequences.example import SupervisedExamples
 from rllm_renderer_training.sequences.supervised import supervised
 
-from rllm_renderer_core.errors import BridgeDeclined, UnsupportedContentError
+from rllm_renderer_core.errors import UnsupportedContentError
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
@@ -110,10 +110,6 @@ class RllmRenderer:
         """Ids at which a sampler must stop."""
         return self.resolved.get_stop_token_ids()
 
-    def get_stop_strings(self) -> list[str]:
-        """Strings at which a sampler must stop, for formats without a stop token."""
-        return self.resolved.get_stop_strings()
-
     def bridge_to_next_turn(
         self,
         previous_prompt_ids: Sequence[Any],
@@ -133,21 +129,6 @@ class RllmRenderer:
         bridged = self.resolved.bridge_to_next_turn(*turn, tools=plain_tools(tools), previous_message=previous_message)
         return bridged if bridged is None else with_images(previous_prompt_ids, ids, bridged)
 
-    def try_bridge(
-        self,
-        previous_prompt_ids: Sequence[Any],
-        previous_completion_ids: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
-    ) -> RenderedTokens | BridgeDeclined:
-        """As ``bridge_to_next_turn``, with the reason of a decline."""
-        ids = without_images(previous_prompt_ids)
-        turn = ids, previous_completion_ids, plain_messages(new_messages)
-        bridged = self.resolved.try_bridge(*turn, tools=plain_tools(tools), previous_message=previous_message)
-        return bridged if isinstance(bridged, BridgeDeclined) else with_images(previous_prompt_ids, ids, bridged)
-
     # Engines
 
     @cached_property
@@ -158,7 +139,7 @@ class RllmRenderer:
     @property
     def stop_sequences(self) -> list[int] | list[str]:
         """What a sampler's ``stop`` takes: stop ids, or the strings of a format that has no stop token."""
-        return self.get_stop_token_ids() or self.get_stop_strings()
+        return self.get_stop_token_ids() or self.resolved.get_stop_strings()
 
     def token_input(
         self,

@@ -27,10 +27,8 @@ def check_same_renderer(renderer: RllmRenderer, *, family: str | None = "auto", 
     given = {option: name for option, name in given.items() if is_named(name)}
     if not given:
         return
-    options: dict[str, Any] = {
-        "image_processor": renderer.resolved.query.image_processor,
-        **renderer_option(family, renderer_name),
-    }
+    options: dict[str, Any] = dict(renderer_option(family, renderer_name))
+    options["image_processor"] = renderer.resolved.query.image_processor
     named = select_backend(renderer.resolution.model, renderer.tokenizer, **options)
     if (named.backend, named.renderer) != (renderer.backend, renderer.name):
         raise OptionError(

@@ -113,42 +113,6 @@ def get_renderer(model: str | None, tokenizer: Any, **arguments: Any) -> RllmRen
     return resolve(model, tokenizer, **arguments).renderer
 
 
-def describe(model: str | None, tokenizer: Any, **arguments: Any) -> str:
-    """``"prime:qwen3"``: source and name of what ``resolve`` comes to."""
-    resolution = resolve(model, tokenizer, **arguments)
-    return f"{resolution.source}:{resolution.name}"
-
-
-def create_renderer(
-    tokenizer: Any,
-    renderer: str | None = "auto",
-    *,
-    model: str | None = None,
-    require_bridge: bool = True,
-    **options: Any,
-) -> RllmRenderer:
-    """The renderer for a gateway in cumulative token mode, which is of no use without a bridge.
-
-    Args:
-        tokenizer: The served model's.
-        renderer: A family, or ``"auto"``.
-        model: The model's name, where ``tokenizer.name_or_path`` isn't it.
-        require_bridge: Refuse a renderer without a bridge, with every backend's verdict and what to do.
-        options: As for ``resolve``.
-
-    Raises:
-        RendererError: As ``resolve``.
-        OptionError: ``renderer`` isn't text.
-    """
-    if renderer is not None and not isinstance(renderer, str):
-        raise OptionError(
-            f"renderer must be a family's name or 'auto', not a {type(renderer).__name__}",
-            fix="pass its name",
-            option="renderer",
-        )
-    return resolve(model, tokenizer, family=renderer, require_bridge=require_bridge, **options).renderer
-
-
 def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **options: Any) -> RllmRenderer:
     """The renderer for a gateway process, from its own configuration or from a pin; at most one tokenizer is loaded.
 

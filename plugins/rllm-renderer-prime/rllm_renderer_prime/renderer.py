@@ -11,6 +11,7 @@ from rllm_renderer_template.blocks.formats import block_parser
 from rllm_renderer_template.parser.learned import LearnedParser
 
 from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
+from rllm_renderer_core.normal_form.ids import IdsView
 from rllm_renderer_core.normal_form.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
@@ -52,6 +53,7 @@ class PrimeRenderer:
         self._media_ids = tuple(getattr(upstream, "mm_token_type_id_map", None) or ()) if media else ()
         self.traits = RendererTraits(
             stop_strings=[str(tokenizer.decode([stop], skip_special_tokens=False)) for stop in sorted(self._stops)],
+            takes_views=True,
             supports_media=media,  # where a processor was given
             # Kimi prints a name where there is one, else the role: one that the client didn't send would change the ids.
             fills_result_names=self._family.identity != "id",
@@ -248,4 +250,7 @@ class PrimeRenderer:
 
 
 def _as_list(ids: Sequence[int]) -> Ids:
+    """The ids as a list, not copied where there is one behind them: upstream changes neither prompt nor completion."""
+    if type(ids) is IdsView and ids.size == len(ids.ids):
+        return ids.ids
     return ids if type(ids) is list else list(ids)

@@ -33,8 +33,9 @@ from .rewrites import (
     name_results,
     needs_query,
     nemotron_turns,
-    no_developer,
     only_given_system,
+    only_roles,
+    refuse_names,
     say_nothing,
     spoken,
     think_as_text,
@@ -55,7 +56,7 @@ __all__ = [
     "glue_results",
     "inline_reasoning",
     "needs_query",
-    "no_developer",
+    "only_roles",
     "rewritten",
     "rows_for",
     "spoken",
@@ -110,14 +111,16 @@ CHANNEL_LINE = "\nCalls to these tools must go to the commentary channel: 'funct
 EFFORTS = ("_low_reasoning", "_medium_reasoning", "_high_reasoning")
 QWEN_RESULTS = glue_results("\n</tool_response>\n<tool_response>\n")
 PRESERVED = ("_preserve_thinking",)
-NO_DEVELOPER = ("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8", "nemotron3", "nemotron3_ultra", "deepseekv3")
+STANDARD_ROLES = ("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8", "deepseekv3")
 
 # fmt: off
 CORRECTIONS: tuple[Correction, ...] = (
-    Correction(NO_DEVELOPER, "has no developer's role", no_developer),
+    Correction(STANDARD_ROLES, "has no other roles", only_roles()),
+    Correction(("gpt_oss",), "has no other roles", only_roles("developer")),
+    Correction(("kimi_k2", "kimi_k25", "kimi_k26"), "writes the name of a message for its role", refuse_names),
     Correction(("qwen3_5", "qwen3_8"), "refuses a conversation without a user", needs_query),
-    Correction(("qwen3", "qwen3_5"), "reads reasoning that the text has in it", inline_reasoning()),
     Correction(("qwen3_5", "qwen3_8"), "trims every text", trim("user", "system", "assistant", "tool")),
+    Correction(("qwen3", "qwen3_5"), "reads reasoning that the text has in it", inline_reasoning()),
     Correction(("qwen3", "qwen3_instruct", "qwen3_5", "qwen3_8"), "puts parallel results into one turn", QWEN_RESULTS),
     Correction(("nemotron3", "nemotron3_ultra"), "puts parallel results into one turn", QWEN_RESULTS),
     Correction(("nemotron3",), "trims no user's text", finish=as_parts("user", "system", "tool"), but=("_low_thinking",)),

@@ -60,7 +60,7 @@ def spoken(turn: turns.Turn, *, reasoning: bool = False) -> Rewrite:
         out = []
         for index, message in enumerate(messages):
             if message["role"] == "assistant" and _is_text(message):
-                text = turn(message, index > query, index == len(messages) - 1)
+                text = Untrimmed(turn(message, index > query, index == len(messages) - 1))
                 drop = ("tool_calls",) if reasoning else ("tool_calls", "reasoning_content")
                 message = {**{key: value for key, value in message.items() if key not in drop}, "content": text}
                 if "reasoning_content" in message:
@@ -127,18 +127,34 @@ def collect_systems(messages: Messages) -> Messages:
     return [first, *(m for m in messages if m["role"] != "system" or not _is_text(m))]
 
 
-def no_developer(messages: Messages) -> Messages:
-    """Refuses developer messages: upstream writes the role into a format that has none of that name.
+def only_roles(*more: str) -> Rewrite:
+    """Refuses messages of other roles than ``system``, ``user``, ``assistant``, ``tool`` and ``more`` with a ``MessageError``:
+    upstream writes any word as a role, and the template has none of that name."""
+    known = ("system", "user", "assistant", "tool", *more)
 
-    Raises:
-        MessageError: There is one; ``index`` tells which.
-    """
+    def rewrite(messages: Messages) -> Messages:
+        for message in messages:
+            if message["role"] not in known:
+                index = message.get(INDEX)
+                raise MessageError(
+                    f"message {index} has the role {message['role']!r}, which the format doesn't have",
+                    fix=f"give it one of {', '.join(known)}",
+                    index=index,
+                )
+        return messages
+
+    return rewrite
+
+
+def refuse_names(messages: Messages) -> Messages:
+    """Refuses a message with a name that isn't its role, but for results, with a ``MessageError``: the template writes the name
+    where upstream writes the role."""
     for message in messages:
-        if message["role"] == "developer":
+        if message["role"] != "tool" and message.get("name") not in (None, "", message["role"]):
             index = message.get(INDEX)
             raise MessageError(
-                f"message {index} has the role 'developer', which the format doesn't have",
-                fix="give it the role 'system'",
+                f"message {index} ({message['role']}) has a name, which the format shows and upstream leaves out",
+                fix="put it into the text, or leave it out",
                 index=index,
             )
     return messages

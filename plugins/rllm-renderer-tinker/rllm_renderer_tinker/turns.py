@@ -40,7 +40,7 @@ def qwen3_instruct(message: Message, current: bool, last: bool) -> str:
 
 def qwen3_5(message: Message, current: bool, last: bool) -> str:
     """Qwen3.5: a reasoning block, be it empty, in each turn behind the last query; calls as XML."""
-    content: str = message["content"].strip()
+    content: str = message["content"]
     reasoning = message.get("reasoning_content", "").strip()
     block = f"<think>\n{reasoning}\n</think>\n\n" if current else ""
     calls = "\n".join(_xml_call(call) for call in message.get("tool_calls", ()))
@@ -54,7 +54,7 @@ def qwen3_5_preserved(message: Message, current: bool, last: bool) -> str:
 
 def qwen3_8(message: Message, current: bool, last: bool) -> str:
     """Qwen3.8 behind its reasoning block: arguments that aren't text are JSON."""
-    content: str = message["content"].strip()
+    content: str = message["content"]
     calls = "\n".join(_xml_call(call, scalars=tojson) for call in message.get("tool_calls", ()))
     return content + ("\n\n" if content and calls else "") + calls
 

@@ -61,6 +61,7 @@ INKLING = ("v0",)
 # fmt: off
 CORRECTIONS: tuple[Correction, ...] = (
     Correction((*QWEN, *DEEPSEEK_V3, *GLM, *KIMI, "Nemotron3"), "cuts reasoning out of text", refusals.refuse_inline_reasoning),
+    Correction(KIMI, "writes the name of a message for its role", refusals.refuse_names),
     Correction(V4, "reads its markers in a text as control tokens", refusals.refuse_inline_reasoning),
     Correction(DEEPSEEK_V3, "opens an assistant's turn behind a user alone", refusals.refuse_without_user),
     Correction(("Qwen35", "Qwen38"), "refuses a conversation without a user's text", refusals.refuse_without_query),

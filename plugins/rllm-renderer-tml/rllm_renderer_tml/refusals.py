@@ -20,6 +20,19 @@ def refuse_inline_reasoning(messages: Messages, context: Context) -> Messages:
     return messages
 
 
+def refuse_names(messages: Messages, context: Context) -> Messages:
+    """Refuses a name that isn't the message's role, but for results: the template writes it for the role, upstream leaves it
+    out."""
+    for index, message in enumerate(messages):
+        if message["role"] != "tool" and message.get("name") not in (None, "", message["role"]):
+            raise MessageError(
+                f"message {index} ({message['role']}) has a name, which the format shows and upstream leaves out",
+                fix="put it into the text, or choose another backend=",
+                index=index,
+            )
+    return messages
+
+
 def refuse_without_user(messages: Messages, context: Context) -> Messages:
     """Refuses an assistant's turn that no user opened: the template prints no opener there, upstream one."""
     for message in messages:
