@@ -153,7 +153,7 @@ class Request:
             if value not in choices:
                 text = ", ".join(map(repr, choices))
                 raise OptionError(f"{name} must be one of {text}, not {value!r}", option=name)
-        pin, backend = _pin(given.get("pin")), given.get("backend") or None
+        pin, backend = pin_of(given.get("pin")), given.get("backend") or None
         if pin is not None:
             checks["detect"] = False
             _refuse_contradictions(pin, {"model": model, "backend": backend, "renderer": renderer}, options, given)
@@ -186,7 +186,7 @@ class Request:
         ]
 
 
-def _pin(given: Any) -> Resolution | None:
+def pin_of(given: Any) -> Resolution | None:
     """The pin as it was passed: a record, its ``to_dict``, or the file that has it.
 
     Raises:
@@ -196,16 +196,15 @@ def _pin(given: Any) -> Resolution | None:
         return given
     if not isinstance(given, (str, os.PathLike)):
         return Resolution.from_dict(given)
-    file = os.fspath(given)
+    file, fix = os.fspath(given), "write it: rllm-renderer pin MODEL > FILE"
     try:
         with open(file, encoding="utf-8") as stream:
             record = json.load(stream)
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        fix = "write it: rllm-renderer pin MODEL > FILE"
         raise PinMismatchError(f"the pin {file!r} can't be read: {why}", fix=fix) from error
     if not isinstance(record, dict):
-        raise PinMismatchError(f"the pin {file!r} holds {type(record).__name__} instead of a resolution")
+        raise PinMismatchError(f"the pin {file!r} holds {type(record).__name__} instead of a resolution", fix=fix)
     return Resolution.from_dict(record)
 
 
@@ -239,6 +238,8 @@ def _refuse_contradictions(pin: Resolution, names: Mapping[str, str | None], opt
     """
     pinned: dict[str, Any] = {"model": pin.model, "backend": pin.backend, "renderer": pin.renderer, **pin.options}
     passed = {name: value for name, value in names.items() if value is not None}
+    if os.path.isdir(names["model"] or ""):  # it may hold a checkpoint of the pinned model, which what is written proves
+        del passed["model"]
     passed |= recorded({name: value for name, value in options.items() if name in given})
     differences = [
         f"{name}: {pinned.get(name)!r} pinned, {value!r} passed" for name, value in passed.items() if pinned.get(name) != value

@@ -108,11 +108,11 @@ CASES = {
         "name a renderer with --renderer NAME",
         "pin nobody/knows --require-bridge --renderer right",
     ),
-    "pin: missing": Case("pin toy/right --pin gone.json", "can't read gone.json", "rllm-renderer pin MODEL > FILE"),
-    "pin: broken": Case("check broken.json", "broken.json isn't JSON", "rllm-renderer pin MODEL > FILE"),
-    "pin: something else": Case(
-        "check talk.json", "must hold a resolution as a JSON object, not list", "rllm-renderer pin MODEL > FILE"
+    "pin: missing": Case(
+        "pin toy/right --pin gone.json", "the pin 'gone.json' can't be read", "rllm-renderer pin MODEL > FILE"
     ),
+    "pin: broken": Case("check broken.json", "the pin 'broken.json' can't be read", "rllm-renderer pin MODEL > FILE"),
+    "pin: something else": Case("check talk.json", "holds list instead of a resolution", "rllm-renderer pin MODEL > FILE"),
     "pin: of another version": Case(
         f"render talk.json {TOY} --pin other.json",
         "plugin: rllm-renderer-toy 1.0 here, rllm-renderer-toy 99 there",

@@ -83,7 +83,7 @@ def test_a_plugin_that_is_gone_is_a_difference(run, pin, monkeypatch):
     assert len(result.stdout.splitlines()) == 1
 
 
-@pytest.mark.parametrize(("text", "reason"), [("{", "isn't JSON"), ("[1]", "JSON object"), ("{}", "schema None")])
+@pytest.mark.parametrize(("text", "reason"), [("{", "can't be read"), ("[1]", "holds list"), ("{}", "schema None")])
 def test_a_file_that_is_no_pin_is_status_2(run, toy, tmp_path, text, reason):
     file = tmp_path / "renderer.json"
     file.write_text(text)
@@ -100,3 +100,14 @@ def test_a_pin_on_stdin(run, pin):
 def test_no_backend_is_no_pin(run, toy):
     result = run("pin", "toy/one", "--renderer", "nothing")
     assert result.exit_code == 2 and result.stdout == ""
+
+
+def test_with_a_pin_the_name_of_a_folder_doesnt_matter(run, pin, tmp_path):
+    talk, folder = tmp_path / "talk.json", tmp_path / "checkpoint"
+    folder.mkdir()
+    talk.write_text('[{"role": "user", "content": "hi"}]')
+    wanted = run("render", str(talk), "--tokenizer", "toy", "--model", "toy/one", "--ids").stdout
+    options = ["--tokenizer", "toy", "--pin", pin(), "--ids"]
+    assert run("render", str(talk), *options, "--model", str(folder)).stdout == wanted != ""
+    refused = run("render", str(talk), *options, "--model", "toy/other")
+    assert refused.exit_code == 2 and "model: 'toy/one' pinned, 'toy/other' passed" in refused.stderr

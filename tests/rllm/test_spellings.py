@@ -122,7 +122,7 @@ def test_build_renderer_from_the_gateways_fields(usual, tokenizer):
 
     assert rllm.build_renderer(Config(), tokenizer=tokenizer).name == "qwen3"
     assert rllm.build_renderer({"model": "me/x", "renderer_family": "qwen3.5"}, tokenizer=tokenizer).name == "qwen3.5"
-    with pytest.raises(OptionError, match="needs a model"):
+    with pytest.raises(NoBackendError, match="neither a model nor a tokenizer"):
         rllm.build_renderer({})
 
 
@@ -143,7 +143,7 @@ def test_pin_decides_over_a_checkpoints_folder(usual, tokenizer, tmp_path, monke
     monkeypatch.setenv("RLLM_RENDERER_PIN", str(file))
     assert rllm.build_renderer({}).resolution == pinned
     assert rllm.resolve("Qwen/Qwen3-8B", tokenizer).resolution == pinned
-    with pytest.raises(PinMismatchError, match="Qwen/Qwen3-8B pinned, meta/L served"):
+    with pytest.raises(PinMismatchError, match="model: 'Qwen/Qwen3-8B' pinned, 'meta/L' passed"):
         rllm.build_renderer({"model": "meta/L"})
     with pytest.raises(PinMismatchError, match=r"qwen3.*pinned.*qwen3\.5"):
         rllm.build_renderer({"model": "Qwen/Qwen3-8B", "renderer_family": "qwen3.5"})
@@ -156,13 +156,15 @@ def test_pin_that_doesnt_hold_is_refused_before_a_tokenizer_is_loaded(usual, tok
         rllm.build_renderer({}, pin={**pinned, "plugin": "rllm-renderer-toy-prime 0.9"})
 
 
-@pytest.mark.parametrize(("text", "reason"), [("", "can't read"), ("[]", "JSON object"), ("{}", "schema None")])
+@pytest.mark.parametrize(
+    ("text", "reason"), [("", "can't be read"), ("[]", "holds list instead of a resolution"), ("{}", "schema None")]
+)
 def test_pin_file_that_is_none(usual, tmp_path, text, reason):
     file = tmp_path / "renderer.json"
     file.write_text(text)
     with pytest.raises(PinMismatchError, match=reason):
         rllm.build_renderer({}, pin=str(file))
-    with pytest.raises(PinMismatchError, match="can't read"):
+    with pytest.raises(PinMismatchError, match="can't be read"):
         rllm.build_renderer({}, pin=str(tmp_path / "absent.json"))
 
 

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 
 import click
 
-from rllm_renderer_core.errors import PinMismatchError
 from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.resolving.request import pin_of
 
-from .wording import BadInput, describe
-
-PIN_FIX = "\n  fix: write it again: rllm-renderer pin MODEL > FILE"
+from .wording import BadInput
 
 
 class Talk(NamedTuple):
@@ -61,17 +59,10 @@ def parsed(text: str, name: str) -> Any:
 
 
 def read_pin(file: str) -> Resolution:
-    """The resolution in a file, or on stdin for ``-``."""
-    try:
-        value = parsed(read_text(file), name_of(file))
-    except BadInput as error:
-        raise BadInput(f"{error.message}{PIN_FIX}") from error
-    if not isinstance(value, dict):
-        raise BadInput(f"{name_of(file)} must hold a resolution as a JSON object, not {type(value).__name__}{PIN_FIX}")
-    try:
-        return Resolution.from_dict(value)
-    except PinMismatchError as error:
-        raise BadInput(f"{name_of(file)}: {describe(error)}") from error
+    """The resolution in a file, or on stdin for ``-``; what can't be read is a ``PinMismatchError``."""
+    pin = pin_of(parsed(read_text(file), "stdin") if file == "-" else file)
+    assert pin is not None
+    return pin
 
 
 def read_talks(file: str, *, by_line: bool = False) -> list[Talk]:

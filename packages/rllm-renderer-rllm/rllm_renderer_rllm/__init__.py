@@ -13,42 +13,27 @@ if TYPE_CHECKING:
     from rllm_renderer_core.types import RenderedTokens as RenderedTokens
     from rllm_renderer_core.types import Renderer as Renderer
 
-    from .continuation import follows_completion as follows_completion
-    from .http_errors import http_status as http_status
-    from .http_errors import openai_error as openai_error
-    from .parser import ChatParser as ChatParser
-    from .pool import RendererPool as RendererPool
-    from .renderer import EngineOutput as EngineOutput
-    from .renderer import RllmRenderer as RllmRenderer
-    from .same_renderer import check_same_renderer as check_same_renderer
-    from .spellings import PIN_VARIABLE as PIN_VARIABLE
-    from .spellings import RendererResolution as RendererResolution
-    from .spellings import build_renderer as build_renderer
-    from .spellings import get_renderer as get_renderer
-    from .spellings import read_pin as read_pin
-    from .spellings import resolve as resolve
+    from .continuation import *  # noqa: F403
+    from .http_errors import *  # noqa: F403
+    from .parser import *  # noqa: F403
+    from .pool import *  # noqa: F403
+    from .renderer import *  # noqa: F403
+    from .same_renderer import *  # noqa: F403
+    from .spellings import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-_MODULE = {
-    "ChatParser": ".parser",
-    "EngineOutput": ".renderer",
-    "PIN_VARIABLE": ".spellings",
-    "ParsedResponse": "rllm_renderer_core.types",
-    "RenderedTokens": "rllm_renderer_core.types",
-    "Renderer": "rllm_renderer_core.types",
-    "RendererPool": ".pool",
-    "RendererResolution": ".spellings",
-    "RllmRenderer": ".renderer",
-    "build_renderer": ".spellings",
-    "check_same_renderer": ".same_renderer",
-    "follows_completion": ".continuation",
-    "get_renderer": ".spellings",
-    "http_status": ".http_errors",
-    "openai_error": ".http_errors",
-    "read_pin": ".spellings",
-    "resolve": ".spellings",
+_HOME = {
+    "rllm_renderer_core.types": ("ParsedResponse", "RenderedTokens", "Renderer"),
+    ".continuation": ("follows_completion",),
+    ".http_errors": ("http_status", "openai_error"),
+    ".parser": ("ChatParser",),
+    ".pool": ("RendererPool",),
+    ".renderer": ("EngineOutput", "RllmRenderer"),
+    ".same_renderer": ("check_same_renderer",),
+    ".spellings": ("PIN_VARIABLE", "RendererResolution", "build_renderer", "get_renderer", "read_pin", "resolve"),
 }
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [*_MODULE]  # noqa: PLE0604
 
@@ -59,7 +44,3 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_MODULE[name], __name__), name)
     globals()[name] = value
     return value
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *_MODULE]

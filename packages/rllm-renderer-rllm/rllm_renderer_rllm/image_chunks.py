@@ -12,7 +12,7 @@ def without_images(prompt: Sequence[Any]) -> Sequence[Any]:
     """The ids of a prompt without its image chunks; a prompt that has none is returned as the object that it is."""
     if not isinstance(prompt, Sequence) or set(map(type, prompt)) <= {int}:
         return prompt
-    ids = [item for item in _flat(prompt) if not _is_image(item)]
+    ids = [item for item in _flat(prompt) if not (isinstance(item, Mapping) or hasattr(item, "length"))]
     return prompt if ids == list(prompt) else ids
 
 
@@ -31,12 +31,4 @@ def with_images(prompt: Sequence[Any], ids: Sequence[Any], bridged: RenderedToke
 
 def _flat(prompt: Sequence[Any]) -> list[Any]:
     """Ids and image chunks: a text chunk is replaced by its ids."""
-    flat: list[Any] = []
-    for item in prompt:
-        tokens = getattr(item, "tokens", None)
-        flat.extend([item] if tokens is None else tokens)
-    return flat
-
-
-def _is_image(item: Any) -> bool:
-    return isinstance(item, Mapping) or hasattr(item, "length")
+    return [one for item in prompt for one in ([item] if getattr(item, "tokens", None) is None else item.tokens)]

@@ -19,7 +19,7 @@ from rllm_renderer_training.sequences.supervised import supervised
 from rllm_renderer_core.errors import UnsupportedContentError
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens, ToolCall, ToolCallStatus
+from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from .image_chunks import with_images, without_images
 from .messages import has_media, plain_messages, plain_tools
@@ -47,39 +47,22 @@ class RllmRenderer:
 
     Attributes:
         resolved: The same.
+        resolution: How it was resolved.
+        backend: Name of the backend; ``name`` is that backend's name of the renderer.
+        has_bridge: Whether ``bridge_to_next_turn`` can return ids at all.
+        tokenizer: The one that was passed in.
     """
 
     def __init__(self, resolved: ResolvedRenderer) -> None:
         self.resolved = resolved
+        self.resolution: Resolution = resolved.resolution
+        self.backend, self.name = resolved.backend, resolved.name
+        self.has_bridge = resolved.has_bridge
+        self.tokenizer: Any = resolved.tokenizer
         self._by_effort: dict[str, RllmRenderer] = {}
 
     def __repr__(self) -> str:
         return repr(self.resolved)
-
-    @property
-    def resolution(self) -> Resolution:
-        """How it was resolved."""
-        return self.resolved.resolution
-
-    @property
-    def backend(self) -> str:
-        """Name of the backend."""
-        return self.resolved.backend
-
-    @property
-    def name(self) -> str:
-        """The backend's name of the renderer."""
-        return self.resolved.name
-
-    @property
-    def has_bridge(self) -> bool:
-        """Whether ``bridge_to_next_turn`` can return ids at all."""
-        return self.resolved.has_bridge
-
-    @property
-    def tokenizer(self) -> Any:
-        """The one that was passed in."""
-        return self.resolved.tokenizer
 
     def copy(self) -> RllmRenderer:
         """The same renderer over its own copy of the tokenizer, for a gateway in the process of an engine.
@@ -116,12 +99,12 @@ class RllmRenderer:
         """
         prompt = None if prompt_ids is None else without_images(prompt_ids)
         parsed = self.resolved.parse_response(token_ids, tools=plain_tools(tools), prompt_ids=prompt)
-        broken = [call.raw for call in parsed.tool_calls if not _can_run(call)]
-        if not broken:
+        runnable = {id(call) for call in parsed.runnable if isinstance(call.arguments, dict)}
+        if len(runnable) == len(parsed.tool_calls):
             return parsed
-        return replace(
-            parsed, content=parsed.content + "".join(broken), tool_calls=[call for call in parsed.tool_calls if _can_run(call)]
-        )
+        broken = "".join(call.raw for call in parsed.tool_calls if id(call) not in runnable)
+        calls = [call for call in parsed.tool_calls if id(call) in runnable]
+        return replace(parsed, content=parsed.content + broken, tool_calls=calls)
 
     def get_stop_token_ids(self) -> list[int]:
         """Ids at which a sampler must stop."""
@@ -226,7 +209,3 @@ class RllmRenderer:
         Arguments and errors as those of the function; a message's own ``trainable`` decides before ``train``.
         """
         return supervised(self.resolved, plain_messages(messages), tools=plain_tools(tools), train=train)
-
-
-def _can_run(call: ToolCall) -> bool:
-    return call.status is ToolCallStatus.OK and isinstance(call.arguments, dict)

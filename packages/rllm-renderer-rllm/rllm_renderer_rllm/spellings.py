@@ -6,16 +6,14 @@ rLLM says ``family`` or ``renderer_family`` for prime's renderers and ``renderer
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rllm_renderer_core.errors import OptionError, PinMismatchError, PluginError
+from rllm_renderer_core.errors import OptionError, PluginError
 from rllm_renderer_core.normal_form.tokenizer import load_tokenizer
 from rllm_renderer_core.plugin import Registered
 from rllm_renderer_core.plugin.answers import renderer_names
@@ -23,6 +21,7 @@ from rllm_renderer_core.plugin.discovery import load_backends, warn_once
 from rllm_renderer_core.plugin.distributions import install_command
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.resolving import resolver
+from rllm_renderer_core.resolving.request import pin_of
 
 from .optional_settings import resolve_with_optional_settings
 from .renderer import RllmRenderer
@@ -98,7 +97,7 @@ def resolve(
     _refuse_renderer_backend(backend)
     pin = options["pin"] = read_pin(options.get("pin"))
     if pin is not None:
-        model = _pinned_model(pin, model or getattr(tokenizer, "name_or_path", None))
+        model = model or getattr(tokenizer, "name_or_path", None)
     options.update(renderer_option(family, renderer_name))
     if renderer_backend is not None:
         options["backend"] = renderer_backend
@@ -141,11 +140,9 @@ def build_renderer(config: Any, *, tokenizer: Any = None, pin: Any = None, **opt
     }
     if pinned is not None and "image_processor" not in pinned.options:
         # Before a tokenizer is loaded, which may take long.
-        resolver.select_backend(_pinned_model(pinned, served), pin=pinned)
+        resolver.select_backend(served, pin=pinned)
     model = served or (pinned.model if pinned is not None else None)
-    if tokenizer is None:
-        if model is None:
-            raise OptionError("a gateway needs a model to build a renderer", fix="set model, or pass a pin", option="model")
+    if tokenizer is None and model is not None:
         tokenizer = load_tokenizer(model)
     options.setdefault("require_bridge", True)
     return resolve(model, tokenizer, pin=pinned, **named, **options).renderer
@@ -155,31 +152,9 @@ def read_pin(pin: Any) -> Resolution | None:
     """A pin from a ``Resolution``, a mapping, the path of a JSON file, or ``None``: the file of ``RLLM_RENDERER_PIN``.
 
     Raises:
-        PinMismatchError: The file isn't there or holds no pin.
+        PinMismatchError: The file isn't there, or holds no pin.
     """
-    if pin is None:
-        pin = os.environ.get(PIN_VARIABLE) or None
-    if pin is None or isinstance(pin, Resolution):
-        return pin
-    if isinstance(pin, Mapping):
-        return Resolution.from_dict(pin)
-    try:
-        data = json.loads(Path(pin).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise PinMismatchError(f"can't read the pin file {pin}: {error}", fix="rllm-renderer pin MODEL > FILE") from error
-    if not isinstance(data, Mapping):
-        raise PinMismatchError(f"the pin file {pin} must hold a JSON object", fix="rllm-renderer pin MODEL > FILE")
-    return Resolution.from_dict(data)
-
-
-def _pinned_model(pin: Resolution, served: str | None) -> str:
-    """The pin's model, if that is what is served, or what is served is a folder that may hold it."""
-    if served and served != pin.model and not os.path.isdir(served):
-        line = f"model: {pin.model} pinned, {served} served"
-        raise PinMismatchError(
-            f"the pin is of another model\n  {line}", fix="serve what was pinned, or write a new pin", differences=(line,)
-        )
-    return pin.model
+    return pin_of(pin if pin is not None else os.environ.get(PIN_VARIABLE) or None)
 
 
 def _field(config: Any, name: str) -> Any:

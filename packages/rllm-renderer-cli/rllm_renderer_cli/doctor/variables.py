@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
+from rllm_renderer_core.errors import RendererError
 from rllm_renderer_core.plugin.metadata import PluginInfo
 
 from ..commands.check import differences_here
 from ..files import read_pin
-from ..wording import BadInput
 
 VARIABLES = (
     "RLLM_RENDERER_BACKEND",
@@ -66,8 +66,8 @@ def _pin(file: str) -> Iterator[Finding]:
     what = f"RLLM_RENDERER_PIN={file}"
     try:
         pin = read_pin(file)
-    except BadInput as error:
-        why = error.message.splitlines()[0]
+    except RendererError as error:
+        why = str(error).splitlines()[0]
         yield Finding(f"{what} is no pin: {why}", "unset it, or write the pin: rllm-renderer pin MODEL > FILE")
         return
     differences = differences_here(pin)
