@@ -40,8 +40,9 @@ test: $(TEST)/.done
 test-all: test-whole test-oldest test-newest test-ray
 
 # In the order of the files: by default xdist starts with the file of the most tests, and the corpora are two tests a file.
+WHOLE_TESTS = tests
 test-whole: $(TEST)/.done
-	$(TEST)/bin/python $(PYTEST) --no-loadscope-reorder --whole
+	$(TEST)/bin/python $(PYTEST) --no-loadscope-reorder --whole $(WHOLE_TESTS)
 
 test-oldest: $(OLDEST)/.done
 	$(OLDEST)/bin/python $(PYTEST) $(wildcard tests/tinker tests/fireworks)

@@ -18,7 +18,7 @@ from served import pairs
 
 from rllm_renderer_core import RendererError, ToolCallStatus, resolve
 
-COUNT = how_many(25, 1_000)
+COUNT = how_many(25, 350)
 FEW = [
     ("Qwen/Qwen3-8B", "prime"), (QWEN, "prime"), (QWEN, "tinker"), ("deepseek-ai/DeepSeek-V3.1", "tinker"),
     ("deepseek-ai/DeepSeek-V4-Flash", "tml"), ("zai-org/GLM-5", "chat-template"), ("MiniMaxAI/MiniMax-M3", "minimax-m3"),
