@@ -134,7 +134,7 @@ class Parsing:
             with self._lock:
                 prompt = self._generation_prompt if prompt_ids is None else prompt_ids
                 parsed = checked_parsed(parser.parse_response(ids, tools=tools, prompt_ids=prompt), self._name)
-            if parser is self._marked_parser:
+            if self._make_marked is None or parser is self._marked_parser:  # a tokenizer that guards what is spelled
                 parsed = without_guards(parsed)
             calls = [judged(call, tools) for call in parsed.tool_calls]
             broken = parsed.termination is Termination.STOP and any(call.status in BROKEN for call in calls)

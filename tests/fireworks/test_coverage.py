@@ -144,7 +144,7 @@ def test_no_dependency_and_no_extra_names_the_cookbook():
     import tomllib
 
     project = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["dependencies"] == ["rllm-renderer-core>=0.1,<1", "rllm-renderer-tinker>=0.1,<1"]
+    assert project["dependencies"] == [f"rllm-renderer-{name}>=0.1,<1" for name in ("core", "template", "tinker")]
     assert "optional-dependencies" not in project
 
 

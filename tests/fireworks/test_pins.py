@@ -49,7 +49,7 @@ def pin():
 
 
 def test_it_has_digests_of_the_sources_and_of_what_they_write(pin):
-    assert set(pin["sources"]) == {"fireworks-training-cookbook", "tinker-cookbook"}
+    assert set(pin["sources"]) == {"rllm-renderer-fireworks", "fireworks-training-cookbook", "tinker-cookbook"}
     assert pin["written"] and pin["upstream"]["fireworks-training-cookbook"]
 
 

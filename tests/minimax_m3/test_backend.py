@@ -49,8 +49,8 @@ def test_named_renderer_serves_any_model_and_no_other_name():
 def test_it_has_what_the_core_asks_for():
     subject = create()
     assert isinstance(subject, Renderer)
-    assert subject.get_stop_token_ids() == [200020] and subject.get_stop_strings() == ["[e~["]
-    assert subject.reasoning_ids == (200059, 200060)
+    assert subject.get_stop_token_ids() == [200020] and subject.traits.stop_strings == ["[e~["]
+    assert subject.traits.reasoning_ids() == (200059, 200060)
 
 
 @pytest.mark.parametrize(

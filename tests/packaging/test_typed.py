@@ -16,9 +16,10 @@ from rllm_renderer_core import Options
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = """
 from rllm_renderer_core import (
-    BridgeDeclined, Decline, Message, Options, ParsedResponse, RenderedTokens, Renderer, ResolvedRenderer, Resolution, Rollout,
-    Segment, SupervisedExample, ToolCall, resolve, select_backend, supervised,
+    BridgeDeclined, Message, Options, ParsedResponse, RenderedTokens, Renderer, ResolvedRenderer, Resolution, ToolCall, resolve,
+    select_backend,
 )
+from rllm_renderer_training import Decline, Rollout, Segment, SupervisedExample, supervised
 
 def renderer_for(tokenizer: object, options: Options) -> ResolvedRenderer:
     return resolve("Qwen/Qwen3-8B", tokenizer, **options)
@@ -79,7 +80,8 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
     folder = tmp_path_factory.mktemp("typed")
     venv.create(folder / "venv", with_pip=False, system_site_packages=False)
     (site,) = folder.glob("venv/lib/python*/site-packages")
-    shutil.copytree(ROOT / "rllm_renderer_core", site / "rllm_renderer_core", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (ROOT / "rllm_renderer_core", ROOT / "packages" / "rllm-renderer-training" / "rllm_renderer_training"):
+        shutil.copytree(package, site / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     script = folder / "user.py"
     script.write_text(SCRIPT, encoding="utf-8")
     python = folder / "venv" / "bin" / "python"

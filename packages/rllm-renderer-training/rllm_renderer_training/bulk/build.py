@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from rllm_renderer_core.errors import MessageError, OptionError
@@ -62,12 +62,15 @@ def build(
     same_plan(output / "plan.json", plan)
     rows = read_rows(source)
     number = shard = 0
-    while inputs := list(islice(rows, shard_rows)):
-        part, rejected = output / f"part-{shard:05d}.parquet", output / f"rejected-{shard:05d}.jsonl"
-        if not part.exists():
-            _write_shard(inputs, number + 1, mapper, processes, part, rejected, columnar=is_columnar(source))
-        number, shard = number + len(inputs), shard + 1
-        tell(number)
+    with _late_interrupt() as check:
+        while inputs := list(islice(rows, shard_rows)):
+            part, rejected = output / f"part-{shard:05d}.parquet", output / f"rejected-{shard:05d}.jsonl"
+            if not part.exists():
+                records = _records(inputs, number + 1, mapper, processes, check, columnar=is_columnar(source))
+                _write_shard(inputs, number + 1, records, part, rejected)
+            number, shard = number + len(inputs), shard + 1
+            tell(number)
+            check()
     manifest = _finish(output, plan, shard, number, unread)
     if manifest["unread"]:
         warnings.warn(f"{source.name}: nobody reads {_told(manifest['unread'])}, which may say how to train", stacklevel=2)
@@ -79,21 +82,14 @@ def _told(unread: Mapping[str, int]) -> str:
 
 
 def _write_shard(
-    inputs: list[Row],
-    first: int,
-    mapper: SupervisedMapper,
-    processes: int,
-    part: pathlib.Path,
-    rejected: pathlib.Path,
-    *,
-    columnar: bool,
+    inputs: list[Row], first: int, records: Iterator[dict[str, Any]], part: pathlib.Path, rejected: pathlib.Path
 ) -> None:
     import pyarrow
     import pyarrow.parquet
 
     kept: list[dict[str, Any]] = []
     lines: list[str] = []
-    for record in _records(inputs, first, mapper, processes, columnar=columnar):
+    for record in records:
         error = record.pop("error")
         if not error:
             kept.append(record)
@@ -111,17 +107,19 @@ def _write_shard(
 
 
 def _records(
-    inputs: list[Row], first: int, mapper: SupervisedMapper, processes: int, *, columnar: bool
+    inputs: list[Row], first: int, mapper: SupervisedMapper, processes: int, check: Callable[[], None], *, columnar: bool
 ) -> Iterator[dict[str, Any]]:
-    """The mapper's records of these rows, in order, from as many processes."""
+    """The mapper's records of these rows, in order, from as many processes; ``check`` is called between batches."""
     size = min(BATCH, -(-len(inputs) // processes))
     jobs = [(mapper, columnar, first + at, inputs[at : at + size]) for at in range(0, len(inputs), size)]
     if processes == 1 or len(jobs) == 1:
-        yield from chain.from_iterable(map(_records_of, jobs))
+        for job in jobs:
+            check()
+            yield from _records_of(job)
         return
     # A forked worker has the renderer already; elsewhere it resolves one of its own, held to the pin.
     context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
-    with _late_interrupt() as check, ProcessPoolExecutor(min(processes, len(jobs)), context, _as_worker) as workers:
+    with ProcessPoolExecutor(min(processes, len(jobs)), context, _as_worker) as workers:
         try:
             for records in workers.map(_records_of, jobs):
                 check()
@@ -133,7 +131,7 @@ def _records(
 
 @contextmanager
 def _late_interrupt() -> Iterator[Callable[[], None]]:
-    """Ctrl-C is raised by the function that this gives, between two batches.
+    """Ctrl-C is raised by the function that this gives, between two batches, and where the number of finished rows is known.
 
     Raised at once it would be lost where it comes while a worker is forked (``logging`` holds its lock there, and what is
     raised then is ignored), and the new worker would write a traceback of its own.
