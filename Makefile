@@ -63,13 +63,15 @@ lint: $(TEST)/.done
 docs: $(DOCS)/.done
 	$(DOCS)/bin/mkdocs build --quiet --strict
 
-# An index shows what is wrong with a wheel when it is too late. W007, W008: the distribution of dependencies is empty.
+# An index shows what is wrong with a wheel when it is too late: each has to hold its whole package.
+# W007, W008: the distribution of dependencies is empty.
 release: $(RELEASE)/.done
 	rm -rf dist
 	for folder in . $(DISTRIBUTIONS); do $(RELEASE)/bin/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 	$(RELEASE)/bin/python -m twine check --strict dist/*
 	$(RELEASE)/bin/check-wheel-contents --ignore W007,W008 dist/rllm_renderer-[0-9]*.whl
-	$(RELEASE)/bin/check-wheel-contents $$(ls dist/*.whl | grep -v 'dist/rllm_renderer-[0-9]')
+	for init in rllm_renderer_core/__init__.py plugins/*/*/__init__.py packages/*/*/__init__.py; do package=$${init%/__init__.py}; \
+		$(RELEASE)/bin/check-wheel-contents --package $$package dist/$${package##*/}-[0-9]*.whl || exit 1; done
 
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
