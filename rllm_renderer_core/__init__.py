@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import errors as errors
 from .version import __version__ as __version__
 
 _HOME = {
@@ -29,30 +30,7 @@ _HOME = {
         "Termination",
     ),
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "RendererTraits", "hookimpl"),
-    "errors": (
-        "RendererError",
-        "MessageError",
-        "UnsupportedContentError",
-        "ToolError",
-        "UnsupportedToolsError",
-        "TokenIdError",
-        "OptionError",
-        "RenderError",
-        "NoBackendError",
-        "AmbiguousBackendError",
-        "BackendUnavailableError",
-        "NoBridgeError",
-        "CreateError",
-        "PluginError",
-        "DuplicatePluginError",
-        "IncompatiblePluginError",
-        "TokenizerError",
-        "ContractError",
-        "PinMismatchError",
-        "ParityError",
-        "BridgeDeclined",
-        "RendererWarning",
-    ),
+    "errors": tuple(name for name in vars(errors) if name.endswith(("Error", "Warning", "Declined"))),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -76,14 +54,7 @@ if TYPE_CHECKING:
     from .resolving.resolver import explain as explain
     from .resolving.resolver import resolve as resolve
     from .resolving.resolver import select_backend as select_backend
-    from .types import Message as Message
-    from .types import ParsedResponse as ParsedResponse
-    from .types import RenderedTokens as RenderedTokens
-    from .types import Renderer as Renderer
-    from .types import Termination as Termination
-    from .types import ToolCall as ToolCall
-    from .types import ToolCallStatus as ToolCallStatus
-    from .types import ToolSpec as ToolSpec
+    from .types import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

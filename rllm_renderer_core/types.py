@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -118,20 +119,6 @@ class ToolCall(dict[str, Any]):
         """Whether it is a call at all: one that is OK, or OK but for its tool, which isn't declared."""
         return self.status in (ToolCallStatus.OK, ToolCallStatus.UNKNOWN_TOOL)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _tool_call, (dict(self), self.raw, self.status)
-
-    def __copy__(self) -> ToolCall:
-        return _tool_call(dict(self), self.raw, self.status)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ToolCall:
-        return _tool_call({**self, "function": dict(self["function"])}, self.raw, self.status)
-
-
-def _tool_call(data: dict[str, Any], raw: str, status: ToolCallStatus) -> ToolCall:
-    function = data["function"]
-    return ToolCall(function["name"], function["arguments"], id=data["id"], raw=raw, status=status)
-
 
 @dataclass(frozen=True)
 class ToolSpec:
@@ -149,12 +136,9 @@ class ToolSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """OpenAI's wrapper: ``{"type": "function", "function": {...}}``."""
-        function: dict[str, Any] = {"name": self.name}
-        if self.description is not None:
-            function["description"] = self.description
-        if self.parameters is not None:
-            function["parameters"] = dict(self.parameters)
-        return {"type": "function", "function": function}
+        optional = {"description": self.description, "parameters": self.parameters}
+        given = {key: value for key, value in optional.items() if value is not None}
+        return {"type": "function", "function": {"name": self.name, **given}}
 
 
 @dataclass
@@ -195,7 +179,7 @@ class ParsedResponse:
             message["reasoning_content"] = self.reasoning_content
         calls = [call for call in self.tool_calls if call.sound]
         if calls:
-            message["tool_calls"] = [call.__deepcopy__({}) for call in calls]
+            message["tool_calls"] = copy.deepcopy(calls)
         return message
 
 
@@ -206,13 +190,7 @@ class Renderer(Protocol):
     Messages and tools reach a backend in the normal form of ``rllm_renderer_core.normal_form.messages``. All ids are of the
     model's vocabulary; nothing here takes or returns text where it could take ids.
 
-    A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, the pair
-    of ids that open and close reasoning, or ``()`` where the format has none (without it the core parses completions to know
-    whether they end inside reasoning); ``takes_views``, True where the previous prompt of a bridge may be a read-only sequence
-    in place of a list of its own, so that a long history isn't copied; ``supports_media``, True where image parts are carried;
-    ``wants_result_names``, False where results without ``name`` must not get the name of their call (a format that shows a
-    name only where one is given); ``why_no_tool_calls``, a text where tool calls can't be read out of completions
-    (``require_tools=True`` refuses such a renderer and shows it).
+    What else a backend may say of its renderer is in ``RendererTraits``.
     """
 
     def render(
