@@ -13,12 +13,12 @@ from .version import __version__ as __version__
 
 _HOME = {
     "resolving.resolver": ("resolve", "select_backend", "explain"),
-    "resolving.explanation": ("Explanation",),
+    "resolving.verdicts": ("Explanation",),
     "resolving.request": ("Options",),
     "renderer.resolved": ("ResolvedRenderer",),
     "renderer.resolution": ("Resolution",),
     "plugin.discovery": ("plugins",),
-    "plugin.metadata": ("PluginInfo",),
+    "plugin.hooks": ("PluginInfo",),
     "types": (
         "Message",
         "Renderer",
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from .plugin import Unavailable as Unavailable
     from .plugin import hookimpl as hookimpl
     from .plugin.discovery import plugins as plugins
-    from .plugin.metadata import PluginInfo as PluginInfo
+    from .plugin.hooks import PluginInfo as PluginInfo
     from .renderer.resolution import Resolution as Resolution
     from .renderer.resolved import ResolvedRenderer as ResolvedRenderer
-    from .resolving.explanation import Explanation as Explanation
     from .resolving.request import Options as Options
     from .resolving.resolver import explain as explain
     from .resolving.resolver import resolve as resolve
     from .resolving.resolver import select_backend as select_backend
+    from .resolving.verdicts import Explanation as Explanation
     from .types import *  # noqa: F403
 
 

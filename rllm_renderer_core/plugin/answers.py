@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from ..errors import PluginError
 from .backend import Backend, Coverage, Match, Query, Unavailable
-from .hooks import Detected, Judgement, Registered
-from .metadata import plugin_error
+from .hooks import Detected, Judgement, PluginInfo, Registered
 
 T = TypeVar("T")
 
@@ -92,8 +92,22 @@ def _asked(registered: Registered, method: str, answer: Callable[[], T]) -> T:
     try:
         return answer()
     except (Exception, SystemExit) as error:
-        why = f"{method} raised {type(error).__name__}: {error}"
-        raise plugin_error(registered, f"backend {registered.backend.name!r}", why) from error
+        raise plugin_error(registered, f"{method} raised {type(error).__name__}: {error}") from error
+
+
+def plugin_error(
+    source: PluginInfo | Registered, why: str, fix: str | None = None, kind: type[PluginError] = PluginError
+) -> PluginError:
+    """The error about a plugin or a backend of it, with its distribution and version."""
+    plugin = source.name if isinstance(source, PluginInfo) else source.plugin
+    subject = f"plugin {plugin!r}" if isinstance(source, PluginInfo) else f"backend {source.backend.name!r}"
+    return kind(
+        f"{subject} of {source.distribution} {source.version}: {why}",
+        fix=fix or f"report it to the authors of {source.distribution}, or set RLLM_RENDERER_DISABLED={plugin}",
+        plugin=plugin,
+        distribution=source.distribution,
+        version=source.version,
+    )
 
 
 def checked(answer: Any, expected: str, *types: type) -> Any:

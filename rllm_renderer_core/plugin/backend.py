@@ -72,13 +72,10 @@ class Query:
             whatever the model; one that hasn't returns ``None``.
         backend: The backend that the user named, or ``None``. Only that one is asked then; for backends that want to be
             chosen in no other way.
-        thinking: ``True``, ``False``, or ``None`` for the model's default.
-        thinking_retention: ``"all"`` or ``"tool_cycle"``. The core enforces it; for information only.
-        chat_template_kwargs: Extra keywords of the model's template.
-        image_processor: The processor that vision renderers need.
-        template_bridge: Whether the chat-template backend bridges, each bridge proven by experiment.
         date: The day that a renderer writes where its format shows one, ``YYYY-MM-DD``: the one that ``resolve`` was given or
             recorded; the day on which the query is made where none is said.
+
+    The others are options of ``resolve``; see ``Options``. ``thinking_retention`` is enforced by the core.
     """
 
     model: str

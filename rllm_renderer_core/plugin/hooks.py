@@ -32,6 +32,29 @@ class Registered:
     order: int
 
 
+@dataclass
+class PluginInfo:
+    """One plugin found.
+
+    Attributes:
+        name: The entry point's name.
+        distribution: The distribution that brings it.
+        version: That distribution's version.
+        state: ``"found"`` (not imported yet), ``"loaded"``, ``"disabled"``, ``"incompatible"``, ``"broken"``, ``"duplicate"``.
+        error: Why it can't be used, for the last four.
+        backends: Names of its backends, where it was loaded.
+        location: Where its metadata lies.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    state: str = "found"
+    error: str | None = None
+    backends: tuple[str, ...] = ()
+    location: str = ""
+
+
 @dataclass(frozen=True)
 class Detected:
     """What a search by the tokenizer's chat template came to.

@@ -7,25 +7,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from ..errors import NoBackendError, OptionError, PinMismatchError, TokenizerError
 from ..plugin import Match, Query, Registered
 from ..renderer.resolution import Resolution
 
 SPELLINGS = ("renderer", "renderer_family", "renderer_name")
-DEFAULTS: Mapping[str, Any] = {
-    "thinking": None,
-    "thinking_retention": "all",
-    "template_bridge": True,
-    "chat_template_kwargs": None,
-    "image_processor": None,
-    "marker_text": "allow",
-    "dropped": "error",
-    "date": None,
-}
-"""Options that ids may depend on, with their defaults: those that a ``Resolution`` records."""
-
 CHECKS: Mapping[str, Any] = {
     "parity": "prefer",
     "detect": True,
@@ -35,15 +23,18 @@ CHECKS: Mapping[str, Any] = {
 }
 """Options that no id depends on, with their defaults."""
 
-CHOICES = {
-    "thinking": (None, True, False),
-    "thinking_retention": ("all", "tool_cycle"),
-    "marker_text": ("allow", "error", "literal"),
-    "dropped": ("error", "warn"),
-    "parity": ("prefer", "warn", "error", "off"),
-    "parse_check": ("on", "off"),
-    "detect": (True, False),
+DEFAULTS: Mapping[str, Any] = {
+    **CHECKS,
+    "thinking": None,
+    "thinking_retention": "all",
+    "template_bridge": True,
+    "chat_template_kwargs": None,
+    "image_processor": None,
+    "marker_text": "allow",
+    "dropped": "error",
+    "date": None,
 }
+"""All options but those that name something, with their defaults; but for ``CHECKS`` a ``Resolution`` records them."""
 
 
 class Options(TypedDict, total=False):
@@ -99,14 +90,20 @@ class Options(TypedDict, total=False):
     pin: Resolution | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
+CHOICES: Mapping[str, tuple[Any, ...]] = {
+    "thinking": (None, True, False),
+    "detect": (True, False),
+    **{name: get_args(kind) for name, kind in get_type_hints(Options).items() if get_origin(kind) is Literal},
+}
+
+
 @dataclass(frozen=True)
 class Request:
-    """A checked request; its attributes are those of ``Options``, but for these.
+    """A checked request.
 
     Attributes:
         spelling: The name of the option by which ``renderer`` was given.
-        options: Those that ids may depend on.
-        recorded: What a ``Resolution`` keeps of them, but for the date, which not every renderer shows.
+        options: Those of ``DEFAULTS``.
     """
 
     model: str
@@ -114,13 +111,7 @@ class Request:
     renderer: str | None
     spelling: str
     options: Mapping[str, Any]
-    recorded: Mapping[str, Any]
     pin: Resolution | None
-    parity: str
-    detect: bool
-    parse_check: str
-    require_bridge: bool
-    require_tools: bool
 
     @classmethod
     def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
@@ -147,31 +138,26 @@ class Request:
         spelling, renderer = next(iter(named.items()), ("renderer", None))
         options = {name: given.get(name, default) for name, default in DEFAULTS.items()}
         options["date"] = _day(options["date"])
-        checks: dict[str, Any] = {name: given.get(name, default) for name, default in CHECKS.items()}
         for name, choices in CHOICES.items():
-            value = {**options, **checks}[name]
-            if value not in choices:
+            if options[name] not in choices:
                 text = ", ".join(map(repr, choices))
-                raise OptionError(f"{name} must be one of {text}, not {value!r}", option=name)
+                raise OptionError(f"{name} must be one of {text}, not {options[name]!r}", option=name)
         pin, backend = pin_of(given.get("pin")), given.get("backend") or None
         if pin is not None:
-            checks["detect"] = False
             _refuse_contradictions(pin, {"model": model, "backend": backend, "renderer": renderer}, options, given)
-            options = {**DEFAULTS, **pin.options, "image_processor": options["image_processor"]}
+            options |= {**pin.options, "image_processor": options["image_processor"], "detect": False}
             by_name = pin.match.upper() in (Match.NAMED.name, Match.PARITY.name)
-            renderer = pin.renderer if by_name else None
-            kept = recorded({**options, "date": None})
-            return cls(pin.model, pin.backend, renderer, "renderer", options, kept, pin, **checks)
+            return cls(pin.model, pin.backend, pin.renderer if by_name else None, "renderer", options, pin)
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
         backend = backend or os.environ.get("RLLM_RENDERER_BACKEND") or None
-        return cls(model, backend, renderer, spelling, options, recorded({**options, "date": None}), None, **checks)
+        return cls(model, backend, renderer, spelling, options, None)
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""
-        options = {name: value for name, value in self.options.items() if name not in ("marker_text", "dropped")}
+        options = {name: value for name, value in self.options.items() if name in Query.__dataclass_fields__}
         options["date"] = options["date"] or datetime.date.today().isoformat()
         options["chat_template_kwargs"] = dict(options["chat_template_kwargs"] or {})
         return Query(self.model, tokenizer, self.renderer, backend=self.backend, **options)
@@ -224,7 +210,8 @@ def _day(value: Any) -> str | None:
 
 def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that differ from their defaults, as JSON values: what a ``Resolution`` keeps."""
-    record = {name: value for name, value in options.items() if value != DEFAULTS[name] and value != {}}
+    kept = {name: value for name, value in options.items() if name not in CHECKS}
+    record = {name: value for name, value in kept.items() if value != DEFAULTS[name] and value != {}}
     if record.get("image_processor") is not None:
         record["image_processor"] = type(record["image_processor"]).__name__
     return record

@@ -10,16 +10,14 @@ from ..errors import CreateError, OptionError, ParityError, PinMismatchError, Re
 from ..guards.tokenizer_works import check_tokenizer
 from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
 from ..plugin import Judgement, Match
-from ..plugin.discovery import Installed, cause_of, load_backends, warn_once
-from ..plugin.metadata import installed_version
+from ..plugin.discovery import Installed, cause_of, installed_version, load_backends, warn_once
 from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
 from ..renderer.sources import source_digests
 from ..version import __version__
-from .explanation import Explanation, explanation
-from .refusals import refuse_missing_backend, refuse_unparsed_tools, usable
-from .request import Options, Request
-from .selection import Answered, Selection, detected, select
+from .request import Options, Request, recorded
+from .selection import Answered, Selection, best, detected, select
+from .verdicts import Explanation, explanation, refuse_missing_backend, refuse_unparsed_tools, usable
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -51,9 +49,9 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     selection = detected(_selected(request, tokenizer, installed))
     renderer = _created(selection)
     proven = _judged(renderer, selection)
-    if proven is not None:
+    if proven is not selection:
         renderer = _created(proven)
-    if request.require_tools:
+    if request.options["require_tools"]:
         refuse_unparsed_tools(renderer)
     _warn(renderer.resolution)
     return renderer
@@ -83,8 +81,7 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
             renderer = _created(selection)
             faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
             if _comparable(selection):
-                by_name = selection
-                selection = _judge(renderer, by_name, lambda judgement: _better(judgement, by_name)) or by_name
+                selection = _judge(renderer, selection, lambda judgement: _better(judgement, selection)) or selection
                 winner = usable(selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
@@ -110,9 +107,8 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
     if coverage.match is Match.FALLBACK and selection.note:
         hints.append(selection.note)
     if coverage.match is Match.FALLBACK and request.backend is None:
-        hints += [str(plugin.error) for plugin in installed.plugins if plugin.error is not None and plugin.state != "disabled"]
-        if installed.missing():
-            missing = ", ".join(name for name, _ in installed.missing())
+        hints += [str(plugin.error) for plugin in installed.plugins if plugin.fault is not None and plugin.state != "disabled"]
+        if missing := ", ".join(name for name, _ in installed.missing()):
             hints.append(f"not installed, and may know this model: {missing}; explain() has the commands")
     packages = {registered.distribution: type(backend).__module__.partition(".")[0]}
     packages |= {name: backend.sources.get(name) or name.replace("-", "_") for name in backend.upstream}
@@ -122,7 +118,7 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
         renderer=coverage.renderer,
         match=coverage.match.name.lower(),
         has_bridge=coverage.has_bridge,
-        options={**request.recorded, **({"date": selection.query.date} if coverage.dated else {})},
+        options={**recorded({**request.options, "date": None}), **({"date": selection.query.date} if coverage.dated else {})},
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream={name: installed_version(name) or "not installed" for name in backend.upstream},
@@ -162,40 +158,34 @@ def _created(selection: Selection) -> ResolvedRenderer:
     """
     request, winner = selection.request, usable(selection)
     resolution = _recorded(selection, winner)
-    settings = {"marker_text": request.options["marker_text"], "parse_check": request.parse_check == "on"}
+    settings = {"marker_text": request.options["marker_text"], "parse_check": request.options["parse_check"] == "on"}
     try:
         renderer = ResolvedRenderer(winner[0].backend, selection.query, winner[1], resolution, **settings)
-    except OptionError:
+    except RendererError as error:
+        if not isinstance(error, OptionError) and (following := _following(selection, winner)):
+            error.args = (f"{error}\n  or {following}", *error.args[1:])
         raise
     except (Exception, SystemExit) as error:
         lacks = lacking(selection.query.tokenizer, error, f"{resolution.backend}:{resolution.renderer}")
-        raised = lacks or _create_error(selection, winner, error)
-        if raised is error:
-            raise
-        raise raised from error
+        repair = f"pip install {error.name}" if isinstance(error, ModuleNotFoundError) and error.name else "repair it"
+        raise lacks or CreateError(
+            f"backend {resolution.backend!r} of {winner[0].distribution} covers {request.model!r} but can't build "
+            f"{resolution.renderer!r}: {cause_of(error)}",
+            fix=", or ".join(filter(None, (repair, _following(selection, winner)))),
+        ) from error
     if request.pin is not None and request.pin.written:
         renderer.resolution = _as_pinned(renderer.proof(), request.pin)
     return renderer
 
 
-def _create_error(selection: Selection, winner: Answered, error: BaseException) -> RendererError:
-    """What the winner's ``create`` raised, with what would have come next: nothing is taken in its place silently."""
-    registered, coverage = winner
+def _following(selection: Selection, winner: Answered) -> str:
+    """How to take what would come next, if the winner weren't there: nothing is taken in its place silently."""
+    others = [other for other in selection.installed.registered if other is not winner[0]]
     try:
-        following = selection.following()
+        following, _ = best(others, selection.query)
     except RendererError:  # ambiguous, or broken too
         following = None
-    instead = f"take what would come next: backend={following.backend.name!r}" if following else ""
-    if isinstance(error, RendererError):
-        if instead:
-            error.args = (f"{error}\n  or {instead}", *error.args[1:])
-        return error
-    repair = f"pip install {error.name}" if isinstance(error, ModuleNotFoundError) and error.name else "repair it"
-    return CreateError(
-        f"backend {registered.backend.name!r} of {registered.distribution} covers {selection.request.model!r} but can't build "
-        f"{coverage.renderer!r}: {cause_of(error)}",
-        fix=", or ".join(filter(None, (repair, instead))),
-    )
+    return f"take what would come next: backend={following[0].backend.name!r}" if following else ""
 
 
 def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judgement], T | None]) -> T | None:
@@ -204,7 +194,7 @@ def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judg
     return selection.installed.first_answer("rllm_renderer_judge", use, **given)
 
 
-def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | None:
+def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection:
     """The selection of a renderer that the tokenizer's chat template proves, where it disproves one that won by name.
 
     Where there is none, what differs is said; and so it is where nothing installed can compare.
@@ -212,16 +202,16 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | Non
     Raises:
         ParityError: ``parity="error"``, and the renderer differs or can't be compared.
     """
-    mode = selection.request.parity
+    mode = selection.request.options["parity"]
 
-    def judged(judgement: Judgement) -> tuple[Selection | None]:
+    def judged(judgement: Judgement) -> Selection:
         better = _better(judgement, selection)
-        if better is None:
+        if better is selection:
             judgement.enforce(mode)
-        return (better,)
+        return better
 
     if mode == "off" or not _comparable(selection):
-        return None
+        return selection
     answer = _judge(renderer, selection, judged)
     if answer is None:
         text = f"{renderer!r} can't be compared with the tokenizer's chat template: no plugin here does that"
@@ -229,21 +219,20 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | Non
         if mode == "error":
             raise ParityError(text, fix=fix)
         warn_once(f"{text}\n  fix: {fix}", key=("parity isn't checked",))  # once, as it is the same for every model
-    return answer and answer[0]
+    return answer or selection
 
 
-def _better(judgement: Judgement, selection: Selection) -> Selection | None:
-    request = selection.request
-    if request.parity != "prefer" or not selection.by_name:
-        return None
-    better = judgement.better(need_bridge=request.require_bridge)
-    return None if better is None else selection.replaced(better)
+def _better(judgement: Judgement, selection: Selection) -> Selection:
+    options = selection.request.options
+    if options["parity"] != "prefer" or not selection.by_name:
+        return selection
+    better = judgement.better(need_bridge=options["require_bridge"])
+    return selection if better is None else selection.replaced(better)
 
 
 def _comparable(selection: Selection) -> bool:
     """Whether the tokenizer has a chat template to compare the winner with, by which it wasn't found."""
-    tokenizer = selection.query.tokenizer
-    if selection.winner is None or tokenizer is None:
+    winner, tokenizer = selection.winner, selection.query.tokenizer
+    if winner is None or winner[1].by_template or winner[1].match is Match.PARITY:
         return False
-    coverage = selection.winner[1]
-    return not coverage.by_template and coverage.match is not Match.PARITY and chat_template(tokenizer) is not None
+    return tokenizer is not None and chat_template(tokenizer) is not None

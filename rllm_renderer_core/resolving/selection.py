@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import AmbiguousBackendError, PluginError
 from ..plugin import Coverage, Detected, Match, Query, Registered, Unavailable
 from ..plugin.answers import ask
-from ..plugin.discovery import Installed, registered_by, strict, warn_once
+from ..plugin.discovery import Installed, strict, warn_once
 from .request import Request
 
 Answered = tuple[Registered, Coverage]
@@ -57,12 +57,6 @@ class Selection:
         query = replace(self.query, renderer=detected.coverage.renderer)
         return replace(self, winner=winner, query=query, by_name=False, note=detected.reason)
 
-    def following(self) -> Registered | None:
-        """The backend that would come next, if the winner weren't there."""
-        others = [other for other in self.installed.registered if self.winner is None or other is not self.winner[0]]
-        winner, _ = best(others, self.query)
-        return None if winner is None else winner[0]
-
 
 def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
     """Ask the backends that the request addresses, and choose by their answers.
@@ -74,7 +68,15 @@ def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
     """
     query, addressed = request.query(tokenizer), request.addressed(installed.registered)
     winner, unavailable = best(addressed, query)
-    _refuse_duplicates(request, query, installed, winner)
+    duplicates = [plugin for plugin in installed.plugins if plugin.state == "duplicate"]
+    for plugin in duplicates:
+        rivals = request.addressed(plugin.registered)
+        if winner is not None:
+            rivals = [rival for rival in rivals if rival.backend.priority >= winner[0].backend.priority]
+        if plugin.fault is not None and best(rivals, query)[0] is not None:
+            raise plugin.fault
+    for plugin in duplicates:
+        warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
     by_rule = winner is not None and winner[1].match in (Match.FAMILY, Match.EXACT)
     by_name = by_rule and request.renderer is None and request.pin is None
     return Selection(request, query, installed, tuple(addressed), winner, tuple(unavailable), by_name)
@@ -84,7 +86,7 @@ def detected(selection: Selection) -> Selection:
     """The selection after the search for a renderer by the tokenizer's chat template, where no backend covers the name."""
     request, query, winner = selection.request, selection.query, selection.winner
     forced = request.backend is not None and winner is not None and winner[1].by_template
-    if not selection.fallback or not request.detect or forced or query.tokenizer is None:
+    if not selection.fallback or not request.options["detect"] or forced or query.tokenizer is None:
         return selection
     given = {"query": query, "backends": selection.addressed}
     found = selection.installed.first_answer("rllm_renderer_detect", selection.replaced, **given)
@@ -92,13 +94,12 @@ def detected(selection: Selection) -> Selection:
 
 
 def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None, list[tuple[Registered, Unavailable]]]:
-    """The winner, and who would serve the model if it could; errors as ``select``.
+    """The winner of backends in order of priority, and who would serve the model if it could; errors as ``select``.
 
     A backend whose ``covers`` fails is like a plugin that can't be loaded: said, and the others go on.
     """
     unavailable: list[tuple[Registered, Unavailable]] = []
-    by_priority = sorted(backends, key=lambda registered: -registered.backend.priority)
-    for _, level in groupby(by_priority, key=lambda registered: registered.backend.priority):
+    for _, level in groupby(backends, key=lambda registered: registered.backend.priority):
         covering: list[Answered] = []
         for registered in level:
             try:
@@ -114,24 +115,6 @@ def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None,
         if covering:
             return _best_of(covering, query.model), unavailable
     return None, unavailable
-
-
-def _refuse_duplicates(request: Request, query: Query, installed: Installed, winner: Answered | None) -> None:
-    """Raise for a plugin whose name, or a backend's, another takes too, if it competes for this model; else only warn."""
-    for plugin in installed.plugins:
-        if plugin.state != "duplicate" or plugin.error is None:
-            continue
-        for registered in request.addressed(registered_by(plugin)):
-            try:
-                competes = winner is None or registered.backend.priority >= winner[0].backend.priority
-                covers = competes and isinstance(ask(registered, query), Coverage)
-            except PluginError:
-                continue
-            if covers:
-                raise plugin.error
-    for plugin in installed.plugins:
-        if plugin.state == "duplicate":
-            warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
 
 
 def _best_of(covering: list[Answered], model: str) -> Answered:

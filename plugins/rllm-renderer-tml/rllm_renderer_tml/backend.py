@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
-from rllm_renderer_core.plugin.metadata import installed_version
+from rllm_renderer_core.plugin.discovery import installed_version
 from rllm_renderer_core.types import Renderer
 
 from .deviations import DEVIATIONS

@@ -12,8 +12,7 @@ from typing import Any
 from rllm_renderer_core.errors import AmbiguousBackendError, PluginError, RendererError
 from rllm_renderer_core.plugin import Coverage, Query, Registered, Unavailable
 from rllm_renderer_core.plugin.answers import ask, candidates, deviations, parsing, renderer_names
-from rllm_renderer_core.plugin.discovery import load, load_backends
-from rllm_renderer_core.plugin.metadata import find
+from rllm_renderer_core.plugin.discovery import find, load, load_backends
 from rllm_renderer_core.resolving.selection import best
 
 from .variables import Finding, traced
@@ -58,8 +57,8 @@ def broken() -> dict[tuple[str, str], str]:
     traces = {}
     for plugin in find():
         load(plugin)
-        if plugin.error is not None and plugin.error.__cause__ is not None:
-            traces[plugin.name, plugin.distribution] = traced(plugin.error.__cause__)
+        if plugin.fault is not None and plugin.fault.__cause__ is not None:
+            traces[plugin.name, plugin.distribution] = traced(plugin.fault.__cause__)
     return traces
 
 

@@ -19,9 +19,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from rllm_renderer_core.plugin.discovery import load, plugins
+from rllm_renderer_core.plugin.discovery import find, load, plugins
 from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
-from rllm_renderer_core.plugin.metadata import PluginInfo, find
+from rllm_renderer_core.plugin.hooks import PluginInfo
 from rllm_renderer_core.version import __version__
 
 from .asking import answers, broken, claims, install_fix, loads, tried
@@ -96,7 +96,7 @@ def _upstream() -> dict[str, dict[str, str]]:
     versions: dict[str, dict[str, str]] = {}
     for plugin in find():
         load(plugin)
-        names = [name for backend in plugin.backends for name in backend.upstream]
+        names = [name for registered in plugin.registered for name in registered.backend.upstream]
         versions[plugin.name] = {name: _version(name) for name in dict.fromkeys(names)}
     return versions
 
@@ -105,9 +105,9 @@ def _literal_text() -> dict[str, str]:
     able: dict[str, str] = {}
     for plugin in find():
         load(plugin)
-        for backend in plugin.backends:
-            own = sorted(backend.own_vocabulary)
-            able[backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
+        for registered in plugin.registered:
+            own = sorted(registered.backend.own_vocabulary)
+            able[registered.backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
     return able
 
 

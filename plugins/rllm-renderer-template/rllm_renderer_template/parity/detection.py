@@ -17,7 +17,7 @@ from rllm_renderer_core.plugin import Coverage, Match, Query, Registered
 from rllm_renderer_core.plugin.answers import ask, candidates
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-from rllm_renderer_core.resolving.refusals import refused_option
+from rllm_renderer_core.resolving.verdicts import refused_option
 
 from ..memory import options_of, remembered
 from ..reasons import reason_of
