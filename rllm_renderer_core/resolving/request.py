@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import pathlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
@@ -14,17 +15,7 @@ from ..plugin import Match, Query, Registered
 from ..renderer.resolution import Resolution
 
 SPELLINGS = ("renderer", "renderer_family", "renderer_name")
-CHECKS: Mapping[str, Any] = {
-    "parity": "prefer",
-    "detect": True,
-    "parse_check": "on",
-    "require_bridge": False,
-    "require_tools": False,
-}
-"""Options that no id depends on, with their defaults."""
-
 DEFAULTS: Mapping[str, Any] = {
-    **CHECKS,
     "thinking": None,
     "thinking_retention": "all",
     "template_bridge": True,
@@ -33,8 +24,16 @@ DEFAULTS: Mapping[str, Any] = {
     "marker_text": "allow",
     "dropped": "error",
     "date": None,
+    "parity": "prefer",
+    "detect": True,
+    "parse_check": "on",
+    "require_bridge": False,
+    "require_tools": False,
 }
-"""All options but those that name something, with their defaults; but for ``CHECKS`` a ``Resolution`` records them."""
+"""All options but those that name something, with their defaults."""
+
+CHECKS = ("parity", "detect", "parse_check", "require_bridge", "require_tools")
+"""Options that no id depends on; a ``Resolution`` records the others."""
 
 
 class Options(TypedDict, total=False):
@@ -115,15 +114,7 @@ class Request:
 
     @classmethod
     def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
-        """The request for a model and keyword options.
-
-        Raises:
-            TypeError: An option that doesn't exist.
-            OptionError: A value that an option doesn't take.
-            NoBackendError: Neither a model nor a tokenizer.
-            PinMismatchError: An option that contradicts the pin, or a pin that can't be read.
-            TokenizerError: The tokenizer is a name.
-        """
+        """The request for a model and keyword options; an error where they aren't options, or contradict the pin."""
         for name in given:
             if name not in Options.__annotations__:
                 raise TypeError(f"unexpected option {name!r}; the options are {', '.join(sorted(Options.__annotations__))}")
@@ -167,25 +158,19 @@ class Request:
         return [
             registered
             for registered in backends
-            if self.backend in (None, registered.backend.name)
-            and (self.spelling == "renderer" or self.spelling in registered.backend.spellings)
+            if self.backend in (None, registered.backend.name) and self.spelling in ("renderer", *registered.backend.spellings)
         ]
 
 
 def pin_of(given: Any) -> Resolution | None:
-    """The pin as it was passed: a record, its ``to_dict``, or the file that has it.
-
-    Raises:
-        PinMismatchError: It can't be read, or holds none.
-    """
+    """The pin as it was passed: a record, its ``to_dict``, or the file that has it."""
     if given is None or isinstance(given, Resolution):
         return given
     if not isinstance(given, (str, os.PathLike)):
         return Resolution.from_dict(given)
     file, fix = os.fspath(given), "write it: rllm-renderer pin MODEL > FILE"
     try:
-        with open(file, encoding="utf-8") as stream:
-            record = json.load(stream)
+        record = json.loads(pathlib.Path(file).read_text("utf-8"))
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise PinMismatchError(f"the pin {file!r} can't be read: {why}", fix=fix) from error
@@ -195,11 +180,6 @@ def pin_of(given: Any) -> Resolution | None:
 
 
 def _day(value: Any) -> str | None:
-    """The day as ``YYYY-MM-DD``.
-
-    Raises:
-        OptionError: It is none.
-    """
     if value is None:
         return None
     try:
@@ -218,11 +198,7 @@ def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_contradictions(pin: Resolution, names: Mapping[str, str | None], options: dict[str, Any], given: Options) -> None:
-    """Check that what was passed beside a pin says the same as the pin.
-
-    Raises:
-        PinMismatchError: It doesn't; ``differences`` has a line for each.
-    """
+    """Check that what was passed beside a pin says the same as the pin."""
     pinned: dict[str, Any] = {"model": pin.model, "backend": pin.backend, "renderer": pin.renderer, **pin.options}
     passed = {name: value for name, value in names.items() if value is not None}
     if os.path.isdir(names["model"] or ""):  # it may hold a checkpoint of the pinned model, which what is written proves

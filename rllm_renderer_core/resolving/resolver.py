@@ -150,12 +150,7 @@ def _warn(resolution: Resolution) -> None:
 
 
 def _created(selection: Selection) -> ResolvedRenderer:
-    """The winner's renderer.
-
-    Raises:
-        CreateError: It can't be built.
-        RendererError: As the backend's ``create``.
-    """
+    """The winner's renderer."""
     request, winner = selection.request, usable(selection)
     resolution = _recorded(selection, winner)
     settings = {"marker_text": request.options["marker_text"], "parse_check": request.options["parse_check"] == "on"}
@@ -197,10 +192,7 @@ def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judg
 def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection:
     """The selection of a renderer that the tokenizer's chat template proves, where it disproves one that won by name.
 
-    Where there is none, what differs is said; and so it is where nothing installed can compare.
-
-    Raises:
-        ParityError: ``parity="error"``, and the renderer differs or can't be compared.
+    Where there is none, what differs is said, or refused by ``parity="error"``; so too where nothing installed can compare.
     """
     mode = selection.request.options["parity"]
 

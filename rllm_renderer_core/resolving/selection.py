@@ -64,7 +64,6 @@ def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
     Raises:
         AmbiguousBackendError: Two distributions claim the model equally.
         DuplicatePluginError: A plugin whose name two distributions take would win, or might.
-        PluginError: Under ``RLLM_RENDERER_STRICT=1``, a plugin that fails.
     """
     query, addressed = request.query(tokenizer), request.addressed(installed.registered)
     winner, unavailable = best(addressed, query)

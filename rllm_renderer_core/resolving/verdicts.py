@@ -80,11 +80,8 @@ class Explanation:
                     "; ".join(filter(None, (verdict.reason, verdict.fix and f"fix: {verdict.fix}"))),
                 )
             )
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-        lines = [
-            "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-            for row in rows
-        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
         return "\n".join([f"{self.model or '(no name)'}: {self.reason}", *lines])
 
 
@@ -122,12 +119,7 @@ def _verdict(registered: Registered, query: Query, winner: Answered | None) -> V
 
 
 def refuse_missing_backend(request: Request, installed: Installed) -> None:
-    """Check that the backend which the user named is there.
-
-    Raises:
-        BackendUnavailableError: It isn't installed, or it is broken.
-        PinMismatchError: So it is, and a pin named it.
-    """
+    """Check that the backend which the user or a pin named is there."""
     name = request.backend
     if name is None or name in {registered.backend.name for registered in installed.registered}:
         return
@@ -161,14 +153,7 @@ def _pin_is_gone(pin: Resolution, error: RendererError) -> PinMismatchError:
 def usable(selection: Selection, *, early: bool = False) -> Answered:
     """The winner, if it can serve what was asked for.
 
-    Args:
-        selection: What came of asking.
-        early: The tokenizer comes later and may find a renderer with a bridge, so that a fallback without one may pass.
-
-    Raises:
-        NoBackendError, BackendUnavailableError: Nothing covers the model.
-        OptionError: An option that the winner can't honour.
-        NoBridgeError: ``require_bridge``, and the winner has none.
+    ``early``: the tokenizer comes later and may find a renderer with a bridge, so that a fallback without one may pass.
     """
     request = selection.request
     if selection.winner is None:
@@ -205,11 +190,7 @@ def refused_option(backend: Backend, query: Query) -> tuple[str, Any] | None:
 
 
 def refuse_unparsed_tools(renderer: ResolvedRenderer) -> None:
-    """Check that the renderer reads tool calls out of completions, for ``require_tools``.
-
-    Raises:
-        NoBackendError: It can't; the reason is what was learned or what its backend says.
-    """
+    """Check that the renderer reads tool calls out of completions, for ``require_tools``."""
     why = renderer.why_no_tool_calls
     if why is not None:
         raise NoBackendError(
