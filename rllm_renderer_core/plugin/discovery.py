@@ -21,10 +21,19 @@ from packaging.utils import canonicalize_name
 
 from ..errors import DuplicatePluginError, IncompatiblePluginError, PluginError, RendererError, RendererWarning
 from ..version import __version__
-from .answers import HOOKS, backends_of, checked, plugin_error
 from .backend import Backend
 from .distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, TEMPLATE_DISTRIBUTION, install_command
-from .hooks import API_VERSION, GROUP, HookSpec, PluginInfo, Registered
+from .hooks import (
+    API_VERSION,
+    GROUP,
+    HOOKS,
+    HookSpec,
+    PluginInfo,
+    Registered,
+    backends_of,
+    checked,
+    plugin_error,
+)
 
 T = TypeVar("T")
 

@@ -8,36 +8,17 @@ import os
 import pathlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from ..errors import NoBackendError, OptionError, PinMismatchError, TokenizerError
 from ..plugin import Match, Query, Registered
 from ..renderer.resolution import Resolution
 
 SPELLINGS = ("renderer", "renderer_family", "renderer_name")
-DEFAULTS: Mapping[str, Any] = {
-    "thinking": None,
-    "thinking_retention": "all",
-    "template_bridge": True,
-    "chat_template_kwargs": None,
-    "image_processor": None,
-    "marker_text": "allow",
-    "dropped": "error",
-    "date": None,
-    "parity": "prefer",
-    "detect": True,
-    "parse_check": "on",
-    "require_bridge": False,
-    "require_tools": False,
-}
-"""All options but those that name something, with their defaults."""
-
-CHECKS = ("parity", "detect", "parse_check", "require_bridge", "require_tools")
-"""Options that no id depends on; a ``Resolution`` records the others."""
 
 
 class Options(TypedDict, total=False):
-    """Keyword options of ``resolve``, ``select_backend`` and ``explain``.
+    """Keyword options of ``resolve``, ``select_backend`` and ``explain``, with their defaults.
 
     Attributes:
         backend: Take this backend (also ``RLLM_RENDERER_BACKEND``; the argument counts more).
@@ -73,27 +54,33 @@ class Options(TypedDict, total=False):
     renderer: str | None
     renderer_family: str | None
     renderer_name: str | None
-    thinking: bool | None
-    thinking_retention: Literal["all", "tool_cycle"]
-    template_bridge: bool
-    chat_template_kwargs: Mapping[str, Any] | None
-    image_processor: Any
-    marker_text: Literal["allow", "error", "literal"]
-    dropped: Literal["error", "warn"]
-    date: str | datetime.date | None
-    require_bridge: bool
-    require_tools: bool
-    parity: Literal["prefer", "warn", "error", "off"]
-    parse_check: Literal["on", "off"]
-    detect: bool
+    thinking: Annotated[bool | None, None]
+    thinking_retention: Annotated[Literal["all", "tool_cycle"], "all"]
+    template_bridge: Annotated[bool, True]
+    chat_template_kwargs: Annotated[Mapping[str, Any] | None, None]
+    image_processor: Annotated[Any, None]
+    marker_text: Annotated[Literal["allow", "error", "literal"], "allow"]
+    dropped: Annotated[Literal["error", "warn"], "error"]
+    date: Annotated[str | datetime.date | None, None]
+    require_bridge: Annotated[bool, False]
+    require_tools: Annotated[bool, False]
+    parity: Annotated[Literal["prefer", "warn", "error", "off"], "prefer"]
+    parse_check: Annotated[Literal["on", "off"], "on"]
+    detect: Annotated[bool, True]
     pin: Resolution | Mapping[str, Any] | str | os.PathLike[str] | None
 
+
+_TYPES = get_type_hints(Options, include_extras=True)
+DEFAULTS: Mapping[str, Any] = {name: kind.__metadata__[0] for name, kind in _TYPES.items() if get_origin(kind) is Annotated}
+"""All options but those that name something, with their defaults."""
 
 CHOICES: Mapping[str, tuple[Any, ...]] = {
     "thinking": (None, True, False),
     "detect": (True, False),
     **{name: get_args(kind) for name, kind in get_type_hints(Options).items() if get_origin(kind) is Literal},
 }
+CHECKS = ("parity", "detect", "parse_check", "require_bridge", "require_tools")
+"""Options that no id depends on; a ``Resolution`` records the others."""
 
 
 @dataclass(frozen=True)

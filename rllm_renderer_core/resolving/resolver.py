@@ -80,9 +80,8 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         if selection.by_name and tokenizer is not None:
             renderer = _created(selection)
             faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
-            if _comparable(selection):
-                selection = _judge(renderer, selection, lambda judgement: _better(judgement, selection)) or selection
-                winner = usable(selection)
+            selection = _judge(renderer, selection, lambda judgement: _better(judgement, selection)) or selection
+            winner = usable(selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
     except RendererError as error:
@@ -216,7 +215,7 @@ def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection:
 
 def _better(judgement: Judgement, selection: Selection) -> Selection:
     options = selection.request.options
-    if options["parity"] != "prefer" or not selection.by_name:
+    if options["parity"] != "prefer" or not selection.by_name or not _comparable(selection):
         return selection
     better = judgement.better(need_bridge=options["require_bridge"])
     return selection if better is None else selection.replaced(better)

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..errors import AmbiguousBackendError, PluginError
 from ..plugin import Coverage, Detected, Match, Query, Registered, Unavailable
-from ..plugin.answers import ask
 from ..plugin.discovery import Installed, strict, warn_once
+from ..plugin.hooks import ask
 from .request import Request
 
 Answered = tuple[Registered, Coverage]
@@ -25,9 +25,6 @@ class Selection:
     """What came of asking the backends.
 
     Attributes:
-        request: What was asked.
-        query: What the backends were asked.
-        installed: All that is installed.
         addressed: The backends that were asked, or would have been.
         winner: The best match with its coverage; ``None`` where nothing covers.
         unavailable: Backends that know the model and can't serve it here.
@@ -117,9 +114,8 @@ def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None,
 
 
 def _best_of(covering: list[Answered], model: str) -> Answered:
-    """Of backends of equal priority."""
     top = max(coverage.match for _, coverage in covering)
-    equal = [(registered, coverage) for registered, coverage in covering if coverage.match == top]
+    equal = [answered for answered in covering if answered[1].match == top]
     distributions = sorted({registered.distribution for registered, _ in equal})
     if len(distributions) > 1:
         names = sorted(registered.backend.name for registered, _ in equal)
@@ -129,4 +125,4 @@ def _best_of(covering: list[Answered], model: str) -> Answered:
             fix=" or ".join(f"backend={name!r}" for name in names),
             backends=tuple(names),
         )
-    return min(equal, key=lambda answered: (answered[0].plugin, answered[0].order))
+    return equal[0]

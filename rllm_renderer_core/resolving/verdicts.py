@@ -15,9 +15,9 @@ from ..errors import (
     RendererError,
 )
 from ..plugin import Backend, Coverage, Match, Query, Registered, Unavailable
-from ..plugin.answers import ask, candidates, deviations, parsing, renderer_names
 from ..plugin.discovery import Installed
 from ..plugin.distributions import KNOWN_PLUGINS, absent, install_command
+from ..plugin.hooks import ask, candidates, deviations, parsing, renderer_names
 from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
 from .request import Request
@@ -171,22 +171,17 @@ def usable(selection: Selection, *, early: bool = False) -> Answered:
             option=option,
             backend=name,
         )
-    if (
-        request.options["require_bridge"]
-        and not coverage.has_bridge
-        and not (early and selection.fallback and request.options["detect"])
-    ):
+    undecided = early and selection.fallback and request.options["detect"]
+    if request.options["require_bridge"] and not coverage.has_bridge and not undecided:
         raise _no_bridge(selection, selection.winner)
     return selection.winner
 
 
 def refused_option(backend: Backend, query: Query) -> tuple[str, Any] | None:
     """The first option that was set and that the backend can't honour, with its value; ``None`` where there is none."""
-    for option, unset in (("thinking", (None,)), ("chat_template_kwargs", (None, {})), ("image_processor", (None,))):
-        value = getattr(query, option)
-        if value not in unset and option not in backend.options:
-            return option, value
-    return None
+    given = {option: getattr(query, option) for option in ("thinking", "chat_template_kwargs", "image_processor")}
+    refused = (option for option, value in given.items() if value not in (None, {}) and option not in backend.options)
+    return next(((option, given[option]) for option in refused), None)
 
 
 def refuse_unparsed_tools(renderer: ResolvedRenderer) -> None:

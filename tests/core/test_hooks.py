@@ -27,7 +27,7 @@ HOOKS = """
 from dataclasses import replace
 from rllm_renderer_core import Match, Query, hookimpl
 from rllm_renderer_core.plugin import Detected
-from rllm_renderer_core.plugin.answers import ask
+from rllm_renderer_core.plugin.hooks import ask
 
 SAID = []
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import AmbiguousBackendError, PluginError, RendererError
 from rllm_renderer_core.plugin import Coverage, Query, Registered, Unavailable
-from rllm_renderer_core.plugin.answers import ask, candidates, deviations, parsing, renderer_names
 from rllm_renderer_core.plugin.discovery import find, load, load_backends
+from rllm_renderer_core.plugin.hooks import ask, candidates, deviations, parsing, renderer_names
 from rllm_renderer_core.resolving.selection import best
 
 from .variables import Finding, traced

@@ -14,7 +14,7 @@ from typing import Any
 from rllm_renderer_core.errors import OptionError, PluginError
 from rllm_renderer_core.normal_form.tokenizer import chat_template
 from rllm_renderer_core.plugin import Coverage, Match, Query, Registered
-from rllm_renderer_core.plugin.answers import ask, candidates
+from rllm_renderer_core.plugin.hooks import ask, candidates
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.resolving.verdicts import refused_option
