@@ -10,7 +10,7 @@ import contextlib
 import functools
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,17 +23,7 @@ from ..errors import DuplicatePluginError, IncompatiblePluginError, PluginError,
 from ..version import __version__
 from .backend import Backend
 from .distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, TEMPLATE_DISTRIBUTION, install_command
-from .hooks import (
-    API_VERSION,
-    GROUP,
-    HOOKS,
-    HookSpec,
-    PluginInfo,
-    Registered,
-    backends_of,
-    checked,
-    plugin_error,
-)
+from .hooks import API_VERSION, GROUP, HookSpec, PluginInfo, Registered, answer_of, backends_of, plugin_error
 
 T = TypeVar("T")
 
@@ -77,9 +67,9 @@ class Installed(NamedTuple):
             if plugin.fault is not None:
                 continue
             try:
-                answer = getattr(plugin.hooks, hook)(**given)
+                answer = answer_of(plugin.hooks, hook, given)
                 if answer is not None:
-                    return use(checked(answer, f"{HOOKS[hook].__name__} or None", HOOKS[hook]))
+                    return use(answer)
             except (RendererError, RendererWarning):  # a warning, where the user's filter makes errors of them
                 raise
             except (Exception, SystemExit) as error:
@@ -133,11 +123,9 @@ def load_backends() -> Installed:
     """
     found = _load_all()
     for plugin in found:
-        if plugin.fault is None or plugin.state == "disabled":
-            continue
-        if strict():
+        if plugin.fault is not None and plugin.state != "disabled" and strict():
             raise plugin.fault
-        if plugin.state != "duplicate":  # those are said when it is known what they compete for
+        if plugin.fault is not None and plugin.state not in ("disabled", "duplicate"):  # see ``select`` for duplicates
             warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
     usable = (registered for plugin in found if plugin.fault is None for registered in plugin.registered)
     return Installed(sorted(usable, key=lambda registered: -registered.backend.priority), found)
@@ -262,15 +250,13 @@ def _names(variable: str) -> set[str]:
     return {canonicalize_name(part.strip()) for part in os.environ.get(variable, "").split(",")}
 
 
-def _mark_duplicates(claims: Iterable[tuple[str, Plugin]], what: str) -> None:
+def _mark_duplicates(claims: Sequence[tuple[str, Plugin]], what: str) -> None:
     """Mark plugins that claim the same name, each naming the others."""
-    by_name: dict[str, list[Plugin]] = {}
     for name, plugin in claims:
-        by_name.setdefault(name, []).append(plugin)
-    for name, same in by_name.items():
-        fix = f"uninstall one of them, or set RLLM_RENDERER_DISABLED={same[-1].distribution}"
-        for plugin in same if len(same) > 1 else ():
+        same = [other for claimed, other in claims if claimed == name]
+        if len(same) > 1:
             others = ", ".join(f"{other.distribution} {other.version}" for other in same if other is not plugin) or "itself"
+            fix = f"uninstall one of them, or set RLLM_RENDERER_DISABLED={same[-1].distribution}"
             plugin.fail("duplicate", f"{what.format(name)} {others}", fix)
 
 

@@ -123,38 +123,41 @@ HOOKS: dict[str, type] = {"rllm_renderer_detect": Detected, "rllm_renderer_judge
 """What the hooks answer that ask about one tokenizer, where a plugin has something to say."""
 
 
+def answer_of(hooks: Any, hook: str, given: dict[str, Any]) -> Any:
+    """What one plugin answers to a hook of ``HOOKS``; a ``TypeError`` where it is something else."""
+    return checked(getattr(hooks, hook)(**given), f"{HOOKS[hook].__name__} or None", HOOKS[hook], type(None))
+
+
 def ask(registered: Registered, query: Query) -> Coverage | Unavailable | None:
     """Whether a backend covers the query.
 
     Raises:
         PluginError: ``covers`` raised, or answered with something else; so for the other questions.
     """
-    covers, expected = registered.backend.covers, "Coverage, Unavailable or None"
+    kinds = (Coverage, Unavailable, type(None))
     answer: Coverage | Unavailable | None
-    answer = _asked(registered, "covers", lambda: checked(covers(query), expected, Coverage, Unavailable, type(None)))
+    answer = _asked(registered, "covers", lambda said: checked(said, "Coverage, Unavailable or None", *kinds), query)
     return answer
 
 
 def candidates(registered: Registered, query: Query) -> list[Coverage]:
     """What a backend offers to try by token parity, best guess first; errors as ``ask``."""
-    offers = registered.backend.candidates
-    return _asked(registered, "candidates", lambda: [checked(offer, "Coverage", Coverage) for offer in offers(query)])
+    return _asked(registered, "candidates", lambda offers: [checked(offer, "Coverage", Coverage) for offer in offers], query)
 
 
 def renderer_names(registered: Registered) -> list[str]:
     """The names of renderers that a backend knows, for error messages; errors as ``ask``."""
-    return _asked(registered, "renderer_names", lambda: _texts(registered.backend.renderer_names()))
+    return _asked(registered, "renderer_names", _texts)
 
 
 def parsing(registered: Registered, query: Query, coverage: Coverage) -> str:
     """What a backend says of how its renderer reads completions; errors as ``ask``."""
-    return _asked(registered, "parsing", lambda: _texts([registered.backend.parsing(query, coverage)])[0])
+    return _asked(registered, "parsing", lambda text: _texts([text])[0], query, coverage)
 
 
 def deviations(registered: Registered, coverage: Coverage) -> dict[str, str]:
     """Where a backend's renderer differs from the template on purpose: names or tags of probes, and why; errors as ``ask``."""
-    answer = registered.backend.deviations
-    return _asked(registered, "deviations", lambda: dict(_texts(pair) for pair in dict(answer(coverage)).items()))
+    return _asked(registered, "deviations", lambda why: dict(_texts(pair) for pair in dict(why).items()), coverage)
 
 
 def backends_of(hooks: Any) -> list[Backend]:
@@ -189,9 +192,9 @@ def _backend(backend: Any) -> Backend:
     return backend
 
 
-def _asked(registered: Registered, method: str, answer: Callable[[], T]) -> T:
+def _asked(registered: Registered, method: str, read: Callable[[Any], T], *given: Any) -> T:
     try:
-        return answer()
+        return read(getattr(registered.backend, method)(*given))
     except (Exception, SystemExit) as error:
         raise plugin_error(registered, f"{method} raised {type(error).__name__}: {error}") from error
 

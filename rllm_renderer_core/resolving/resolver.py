@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import CreateError, OptionError, ParityError, PinMismatchError, RendererError
+from ..errors import CreateError, OptionError, ParityError, RendererError
 from ..guards.tokenizer_works import check_tokenizer
 from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
 from ..plugin import Judgement, Match
@@ -17,7 +17,7 @@ from ..renderer.sources import source_digests
 from ..version import __version__
 from .request import Options, Request, recorded
 from .selection import Answered, Selection, best, detected, select
-from .verdicts import Explanation, explanation, refuse_missing_backend, refuse_unparsed_tools, usable
+from .verdicts import Explanation, explanation, pin_mismatch, refuse_missing_backend, refuse_unparsed_tools, usable
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -133,12 +133,7 @@ def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
     resolution = replace(resolution, match=pin.match)
     differences = replace(resolution, written=resolution.written or pin.written).differences(pin)
     if differences:
-        lines = "\n  ".join(differences)
-        raise PinMismatchError(
-            f"the pinned resolution of {pin.model!r} can't be reproduced here\n  {lines}",
-            fix="install what was pinned, or write a new pin: rllm-renderer pin MODEL",
-            differences=tuple(differences),
-        )
+        raise pin_mismatch(pin, differences)
     return resolution
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,19 +68,11 @@ class Explanation:
 
     def __str__(self) -> str:
         rows = [("", "backend", "priority", "verdict", "renderer", "bridge", "reason")]
-        for verdict in self.verdicts:
-            covers = verdict.verdict == "covers"
-            rows.append(
-                (
-                    "*" if verdict.backend == self.winner else "",
-                    verdict.backend,
-                    "" if verdict.priority is None else str(verdict.priority),
-                    f"{verdict.verdict} ({verdict.match})" if covers else verdict.verdict,
-                    verdict.renderer or "-",
-                    verdict.bridge,
-                    "; ".join(filter(None, (verdict.reason, verdict.fix and f"fix: {verdict.fix}"))),
-                )
-            )
+        for one in self.verdicts:
+            mark, priority = "*" if one.backend == self.winner else "", "" if one.priority is None else str(one.priority)
+            verdict = f"{one.verdict} ({one.match})" if one.match else one.verdict
+            reason = "; ".join(filter(None, (one.reason, one.fix and f"fix: {one.fix}")))
+            rows.append((mark, one.backend, priority, verdict, one.renderer or "-", one.bridge, reason))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
         return "\n".join([f"{self.model or '(no name)'}: {self.reason}", *lines])
@@ -141,12 +134,16 @@ def refuse_missing_backend(request: Request, installed: Installed) -> None:
 
 def _pin_is_gone(pin: Resolution, error: RendererError) -> PinMismatchError:
     why = str(error).splitlines()[0]
-    what = f"{pin.backend}:{pin.renderer} of {pin.plugin or 'a plugin'} was pinned, and {why}"
+    return pin_mismatch(pin, [f"{pin.backend}:{pin.renderer} of {pin.plugin or 'a plugin'} was pinned, and {why}"])
+
+
+def pin_mismatch(pin: Resolution, differences: Sequence[str]) -> PinMismatchError:
+    """The error about a pin that other things are installed for, a line for each."""
     pinned = (pin.plugin, *(f"{name}=={version}" for name, version in pin.upstream.items()))
     return PinMismatchError(
-        f"the pinned resolution of {pin.model!r} can't be reproduced here: {what}",
-        fix=f"install what was pinned ({' '.join(filter(None, pinned))}), or write a new pin",
-        differences=(what,),
+        "\n  ".join([f"the pinned resolution of {pin.model!r} can't be reproduced here", *differences]),
+        fix=f"install what was pinned ({' '.join(filter(None, pinned))}), or write a new pin: rllm-renderer pin MODEL",
+        differences=tuple(differences),
     )
 
 
