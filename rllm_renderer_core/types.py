@@ -173,8 +173,8 @@ class ParsedResponse:
 
         A call to a tool that isn't declared is a call like any other: its result follows it.
         """
-        message: dict[str, Any] = {"role": "assistant", "content": self.content}
-        message["content"] += "".join(call.raw for call in self.tool_calls if not call.sound)
+        broken = "".join(call.raw for call in self.tool_calls if not call.sound)
+        message: dict[str, Any] = {"role": "assistant", "content": self.content + broken}
         if self.reasoning_content is not None:
             message["reasoning_content"] = self.reasoning_content
         calls = [call for call in self.tool_calls if call.sound]

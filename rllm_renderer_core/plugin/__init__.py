@@ -16,10 +16,8 @@ from .backend import RendererTraits as RendererTraits
 from .backend import Unavailable as Unavailable
 from .backend import in_probe as in_probe
 from .backend import rendering_probes as rendering_probes
-from .hooks import API_VERSION as API_VERSION
 from .hooks import GROUP as GROUP
 from .hooks import Detected as Detected
-from .hooks import HookSpec as HookSpec
 from .hooks import Judgement as Judgement
 from .hooks import Registered as Registered
 from .hooks import hookimpl as hookimpl

@@ -197,7 +197,6 @@ class RendererTraits:
             only where the client gives one (Kimi).
         encodes_spans_apart: It encodes a header and the text behind it in separate calls, by which BPE merges may differ
             from the chat template's (``assistant\\n`` + ``\\n\\nfour``): the core encodes such spans again, in one call.
-        attribution_costs_renders: ``render`` finds ``message_indices`` and ``sampled_mask`` by further renders.
         reasoning_ids: The ids that open and close reasoning, where the backend knows them; ``()`` for a format without
             reasoning. ``None``: the core learns them from what is rendered.
         second_parser: A parser for completions that its own gives up on, or ``None``.
@@ -212,7 +211,6 @@ class RendererTraits:
     supports_media: bool = False
     fills_result_names: bool = True
     encodes_spans_apart: bool = False
-    attribution_costs_renders: bool = False
     reasoning_ids: Callable[[], tuple[int, int] | tuple[()] | None] = _nothing
     second_parser: Callable[[], Any] = _nothing
     written_calls: Callable[[Sequence[ToolCall]], str] | None = None

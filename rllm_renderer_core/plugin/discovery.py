@@ -19,7 +19,7 @@ import pluggy
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from ..errors import DuplicatePluginError, IncompatiblePluginError, PluginError, RendererError, RendererWarning
+from ..errors import PluginError, RendererError, RendererWarning
 from ..version import __version__
 from .backend import Backend
 from .distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, TEMPLATE_DISTRIBUTION, install_command
@@ -42,10 +42,10 @@ class Plugin(PluginInfo):
     def fail(self, state: str, why: str, fix: str | None = None, cause: BaseException | None = None) -> None:
         """Record why it can't be used; the first reason counts."""
         if self.fault is None:
-            kinds = {"duplicate": DuplicatePluginError, "incompatible": IncompatiblePluginError}
-            self.fault = plugin_error(self, why, fix, kinds.get(state, PluginError))
+            self.state = state
+            self.fault = plugin_error(self, why, fix)
             self.fault.__cause__ = cause
-            self.state, self.error = state, str(self.fault)
+            self.error = str(self.fault)
 
 
 class Installed(NamedTuple):
@@ -203,7 +203,8 @@ def _entry_points() -> Iterator[Plugin]:
     seen: set[str] = set()
     for distribution in importlib_metadata.distributions():
         try:
-            name = _name_of(distribution)
+            # From the name of its metadata's folder where that tells: reading all METADATA takes long.
+            name = canonicalize_name(str(getattr(distribution, "_normalized_name", None) or distribution.metadata["Name"]))
             if name not in seen and GROUP in (distribution.read_text("entry_points.txt") or ""):
                 yield from _plugins_of(distribution, name)
             seen.add(name)
@@ -231,11 +232,6 @@ def _plugins_of(distribution: Any, name: str) -> Iterator[Plugin]:
         if len(named) > 1:
             plugin.fail("broken", f"its entry_points.txt has {' and '.join(map(repr, named))} under this one name")
         yield plugin
-
-
-def _name_of(distribution: Any) -> str:
-    """The distribution's name, from the name of its metadata folder where that tells: reading all METADATA takes long."""
-    return canonicalize_name(str(getattr(distribution, "_normalized_name", None) or distribution.metadata["Name"]))
 
 
 def _apply_environment(plugin: Plugin) -> None:

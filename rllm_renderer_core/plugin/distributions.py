@@ -52,12 +52,7 @@ def absent(distribution: str) -> tuple[str, str]:
 
 
 def install_command(*distributions: str, option: str = "") -> str:
-    """The command that installs distributions, as a fix in an error or a hint.
-
-    Args:
-        distributions: Their names, with extras as pip takes them; those of others than this project are left to pip's index.
-        option: An option of pip's, such as ``"--upgrade"``.
-    """
+    """The command that installs distributions, with extras as pip takes them; others than this project's from pip's index."""
     needed = [each for name in distributions for each in _NEEDED.get(name.partition("[")[0], ())]
     wanted = dict.fromkeys((*(each for each in needed if each not in distributions), *distributions))
     return " ".join(filter(None, ("pip install", option, *map(_requirement, wanted))))

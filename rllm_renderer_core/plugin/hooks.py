@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pluggy
 
-from ..errors import PluginError
+from ..errors import DuplicatePluginError, IncompatiblePluginError, PluginError
 from .backend import Backend, Coverage, Match, Query, Unavailable
 
 T = TypeVar("T")
@@ -69,11 +69,6 @@ class Detected:
     coverage: Coverage | None
     reason: str
 
-    def __post_init__(self) -> None:
-        fields = ((self.registered, Registered | None), (self.coverage, Coverage | None), (self.reason, str))
-        if not all(isinstance(value, kind) for value, kind in fields):
-            raise TypeError(f"Detected takes a Registered, a Coverage and a text, not {[value for value, _ in fields]!r}")
-
 
 @runtime_checkable
 class Judgement(Protocol):
@@ -112,15 +107,18 @@ class HookSpec:
         """Whether a resolved renderer is what its tokenizer's chat template says. ``None``: nothing can be said."""
 
 
-FIELDS: dict[type, dict[str, type]] = {
+FIELDS: dict[type, dict[str, Any]] = {
     Coverage: {"renderer": str, "match": Match, "has_bridge": bool, "reason": str},
     Unavailable: {"reason": str, "fix": str},
+    Detected: {"registered": Registered | None, "coverage": Coverage | None, "reason": str},
 }
 """Types of the fields that are compared, sorted and shown: what is wrong there would fail for every plugin."""
 
-
 HOOKS: dict[str, type] = {"rllm_renderer_detect": Detected, "rllm_renderer_judge": Judgement}
 """What the hooks answer that ask about one tokenizer, where a plugin has something to say."""
+
+
+KINDS = {"duplicate": DuplicatePluginError, "incompatible": IncompatiblePluginError}
 
 
 def answer_of(hooks: Any, hook: str, given: dict[str, Any]) -> Any:
@@ -129,11 +127,7 @@ def answer_of(hooks: Any, hook: str, given: dict[str, Any]) -> Any:
 
 
 def ask(registered: Registered, query: Query) -> Coverage | Unavailable | None:
-    """Whether a backend covers the query.
-
-    Raises:
-        PluginError: ``covers`` raised, or answered with something else; so for the other questions.
-    """
+    """Whether a backend covers the query; a ``PluginError`` where it raises, or answers with something else."""
     kinds = (Coverage, Unavailable, type(None))
     answer: Coverage | Unavailable | None
     answer = _asked(registered, "covers", lambda said: checked(said, "Coverage, Unavailable or None", *kinds), query)
@@ -161,11 +155,7 @@ def deviations(registered: Registered, coverage: Coverage) -> dict[str, str]:
 
 
 def backends_of(hooks: Any) -> list[Backend]:
-    """The backends that a plugin's hook returns.
-
-    Raises:
-        TypeError: It returns something else, or a backend without name or priority.
-    """
+    """The backends that a plugin's hook returns; a ``TypeError`` where it returns something else."""
     answers = hooks.rllm_renderer_backends()
     if not answers:
         if any(getattr(hooks, name).get_hookimpls() for name in HOOKS):
@@ -199,12 +189,12 @@ def _asked(registered: Registered, method: str, read: Callable[[Any], T], *given
         raise plugin_error(registered, f"{method} raised {type(error).__name__}: {error}") from error
 
 
-def plugin_error(
-    source: PluginInfo | Registered, why: str, fix: str | None = None, kind: type[PluginError] = PluginError
-) -> PluginError:
-    """The error about a plugin or a backend of it, with its distribution and version."""
-    plugin = source.name if isinstance(source, PluginInfo) else source.plugin
-    subject = f"plugin {plugin!r}" if isinstance(source, PluginInfo) else f"backend {source.backend.name!r}"
+def plugin_error(source: PluginInfo | Registered, why: str, fix: str | None = None) -> PluginError:
+    """The error about a plugin, of the kind that its state has, or about a backend of it."""
+    if isinstance(source, PluginInfo):
+        subject, plugin, kind = f"plugin {source.name!r}", source.name, KINDS.get(source.state, PluginError)
+    else:
+        subject, plugin, kind = f"backend {source.backend.name!r}", source.plugin, PluginError
     return kind(
         f"{subject} of {source.distribution} {source.version}: {why}",
         fix=fix or f"report it to the authors of {source.distribution}, or set RLLM_RENDERER_DISABLED={plugin}",
@@ -215,17 +205,14 @@ def plugin_error(
 
 
 def checked(answer: Any, expected: str, *types: type) -> Any:
-    """The answer, if it is of one of the types and its fields have the types that they declare.
-
-    Raises:
-        TypeError: It isn't; ``expected`` is what should be there.
-    """
+    """The answer, if it is of one of the types and its fields have theirs; else a ``TypeError`` that says what is expected."""
     if not isinstance(answer, types):
         raise TypeError(f"it must return {expected}, not {answer!r}")
     for name, kind in FIELDS.get(type(answer), {}).items():
         value = getattr(answer, name)
         if not isinstance(value, kind):
-            raise TypeError(f"{type(answer).__name__}.{name} must be a {kind.__name__}, not {value!r}")
+            declared = type(answer).__annotations__[name]
+            raise TypeError(f"{type(answer).__name__}.{name} must be a {declared}, not {value!r}")
     if isinstance(answer, Coverage) and not answer.renderer:
         raise TypeError("Coverage.renderer is empty: what can't be named can't be pinned")
     return answer

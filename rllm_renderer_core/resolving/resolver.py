@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CreateError, OptionError, ParityError, RendererError
-from ..guards.tokenizer_works import check_tokenizer
 from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
-from ..plugin import Judgement, Match
-from ..plugin.discovery import Installed, cause_of, installed_version, load_backends, warn_once
+from ..plugin import Detected, Judgement, Match
+from ..plugin.discovery import cause_of, installed_version, load_backends, warn_once
+from ..plugin.hooks import checked
 from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
 from ..renderer.sources import source_digests
 from ..version import __version__
 from .request import Options, Request, recorded
-from .selection import Answered, Selection, best, detected, select
-from .verdicts import Explanation, explanation, pin_mismatch, refuse_missing_backend, refuse_unparsed_tools, usable
+from .selection import Answered, Selection, best, detected, pin_mismatch, select
+from .verdicts import Explanation, explanation, refuse_unparsed_tools, usable
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -44,9 +44,9 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     """
     request, installed = Request.make(model, tokenizer, options), load_backends()
     if tokenizer is None:  # what fails by names alone fails before anything is loaded
-        usable(_selected(request, None, installed), early=True)
+        usable(select(request, None, installed), early=True)
         tokenizer = load_tokenizer(request.model)
-    selection = detected(_selected(request, tokenizer, installed))
+    selection = detected(select(request, tokenizer, installed))
     renderer = _created(selection)
     proven = _judged(renderer, selection)
     if proven is not selection:
@@ -63,7 +63,7 @@ def select_backend(model: str | None = None, tokenizer: Any = None, **options: U
     Where no backend covers the name, or the renderer by that name differs from the tokenizer's chat template, ``resolve`` with
     a tokenizer may find more than this: see the options ``detect`` and ``parity``.
     """
-    selection = _selected(Request.make(model, tokenizer, options), tokenizer, load_backends())
+    selection = select(Request.make(model, tokenizer, options), tokenizer, load_backends())
     resolution = _recorded(selection, usable(selection))
     _warn(resolution)
     return resolution
@@ -74,7 +74,7 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     request, installed = Request.make(model, tokenizer, options), load_backends()
     winner: Answered | None = None
     try:
-        selection = detected(_selected(request, tokenizer, installed))
+        selection = detected(select(request, tokenizer, installed))
         winner = usable(selection)
         faults: list[str] = []
         if selection.by_name and tokenizer is not None:
@@ -87,13 +87,6 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     except RendererError as error:
         reason = str(error).splitlines()[0]
     return explanation(request, tokenizer, installed, winner, reason)
-
-
-def _selected(request: Request, tokenizer: Any, installed: Installed) -> Selection:
-    if request.backend is not None:
-        refuse_missing_backend(request, installed)
-    check_tokenizer(tokenizer)
-    return select(request, tokenizer, installed)
 
 
 def _recorded(selection: Selection, winner: Answered) -> Resolution:
@@ -212,7 +205,7 @@ def _better(judgement: Judgement, selection: Selection) -> Selection:
     options = selection.request.options
     if options["parity"] != "prefer" or not selection.by_name or not _comparable(selection):
         return selection
-    better = judgement.better(need_bridge=options["require_bridge"])
+    better = checked(judgement.better(need_bridge=options["require_bridge"]), "Detected or None", Detected, type(None))
     return selection if better is None else selection.replaced(better)
 
 

@@ -6,15 +6,18 @@ equal from two distributions is an error. The asking stops at the level of prior
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ..errors import AmbiguousBackendError, PluginError
+from ..errors import AmbiguousBackendError, BackendUnavailableError, PinMismatchError, PluginError, RendererError
+from ..guards.tokenizer_works import check_tokenizer
 from ..plugin import Coverage, Detected, Match, Query, Registered, Unavailable
 from ..plugin.discovery import Installed, strict, warn_once
+from ..plugin.distributions import KNOWN_PLUGINS, absent
 from ..plugin.hooks import ask
+from ..renderer.resolution import Resolution
 from .request import Request
 
 Answered = tuple[Registered, Coverage]
@@ -60,8 +63,11 @@ def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
 
     Raises:
         AmbiguousBackendError: Two distributions claim the model equally.
+        BackendUnavailableError: The backend that was named isn't there; ``PinMismatchError`` where a pin named it.
         DuplicatePluginError: A plugin whose name two distributions take would win, or might.
     """
+    _refuse_missing_backend(request, installed)
+    check_tokenizer(tokenizer)
     query, addressed = request.query(tokenizer), request.addressed(installed.registered)
     winner, unavailable = best(addressed, query)
     duplicates = [plugin for plugin in installed.plugins if plugin.state == "duplicate"]
@@ -126,3 +132,39 @@ def _best_of(covering: list[Answered], model: str) -> Answered:
             backends=tuple(names),
         )
     return equal[0]
+
+
+def _refuse_missing_backend(request: Request, installed: Installed) -> None:
+    """Check that the backend which the user or a pin named is there."""
+    name = request.backend
+    if name is None or name in {registered.backend.name for registered in installed.registered}:
+        return
+    fault = next(
+        (plugin.fault for plugin in installed.plugins if plugin.fault and name in (plugin.name, *plugin.backends)), None
+    )
+    if fault is not None:
+        error = BackendUnavailableError(f"backend {name!r} was asked for, but {fault}")
+        error.__cause__ = fault.__cause__ or fault
+    elif name in KNOWN_PLUGINS:
+        state, fix = absent(KNOWN_PLUGINS[name])
+        said = "isn't installed" if state == "not installed" else f"has {state}"
+        error = BackendUnavailableError(f"backend {name!r} {said}", fix=fix)
+    else:
+        known = ", ".join(sorted(registered.backend.name for registered in installed.registered))
+        error = BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {known or 'none'}")
+    raise error if request.pin is None else pin_is_gone(request.pin, error)
+
+
+def pin_is_gone(pin: Resolution, error: RendererError) -> PinMismatchError:
+    why = str(error).splitlines()[0]
+    return pin_mismatch(pin, [f"{pin.backend}:{pin.renderer} of {pin.plugin or 'a plugin'} was pinned, and {why}"])
+
+
+def pin_mismatch(pin: Resolution, differences: Sequence[str]) -> PinMismatchError:
+    """The error about a pin that other things are installed for, a line for each."""
+    pinned = (pin.plugin, *(f"{name}=={version}" for name, version in pin.upstream.items()))
+    return PinMismatchError(
+        "\n  ".join([f"the pinned resolution of {pin.model!r} can't be reproduced here", *differences]),
+        fix=f"install what was pinned ({' '.join(filter(None, pinned))}), or write a new pin: rllm-renderer pin MODEL",
+        differences=tuple(differences),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,18 +10,15 @@ from ..errors import (
     NoBackendError,
     NoBridgeError,
     OptionError,
-    PinMismatchError,
     PluginError,
-    RendererError,
 )
 from ..plugin import Backend, Coverage, Match, Query, Registered, Unavailable
 from ..plugin.discovery import Installed
-from ..plugin.distributions import KNOWN_PLUGINS, absent, install_command
+from ..plugin.distributions import absent, install_command
 from ..plugin.hooks import ask, candidates, deviations, parsing, renderer_names
-from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
 from .request import Request
-from .selection import Answered, Selection
+from .selection import Answered, Selection, pin_is_gone
 
 
 @dataclass(frozen=True)
@@ -111,42 +107,6 @@ def _verdict(registered: Registered, query: Query, winner: Answered | None) -> V
     return Verdict(*source, "no match")
 
 
-def refuse_missing_backend(request: Request, installed: Installed) -> None:
-    """Check that the backend which the user or a pin named is there."""
-    name = request.backend
-    if name is None or name in {registered.backend.name for registered in installed.registered}:
-        return
-    fault = next(
-        (plugin.fault for plugin in installed.plugins if plugin.fault and name in (plugin.name, *plugin.backends)), None
-    )
-    if fault is not None:
-        error = BackendUnavailableError(f"backend {name!r} was asked for, but {fault}")
-        error.__cause__ = fault.__cause__ or fault
-    elif name in KNOWN_PLUGINS:
-        state, fix = absent(KNOWN_PLUGINS[name])
-        said = "isn't installed" if state == "not installed" else f"has {state}"
-        error = BackendUnavailableError(f"backend {name!r} {said}", fix=fix)
-    else:
-        known = ", ".join(sorted(registered.backend.name for registered in installed.registered))
-        error = BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {known or 'none'}")
-    raise error if request.pin is None else _pin_is_gone(request.pin, error)
-
-
-def _pin_is_gone(pin: Resolution, error: RendererError) -> PinMismatchError:
-    why = str(error).splitlines()[0]
-    return pin_mismatch(pin, [f"{pin.backend}:{pin.renderer} of {pin.plugin or 'a plugin'} was pinned, and {why}"])
-
-
-def pin_mismatch(pin: Resolution, differences: Sequence[str]) -> PinMismatchError:
-    """The error about a pin that other things are installed for, a line for each."""
-    pinned = (pin.plugin, *(f"{name}=={version}" for name, version in pin.upstream.items()))
-    return PinMismatchError(
-        "\n  ".join([f"the pinned resolution of {pin.model!r} can't be reproduced here", *differences]),
-        fix=f"install what was pinned ({' '.join(filter(None, pinned))}), or write a new pin: rllm-renderer pin MODEL",
-        differences=tuple(differences),
-    )
-
-
 def usable(selection: Selection, *, early: bool = False) -> Answered:
     """The winner, if it can serve what was asked for.
 
@@ -155,7 +115,7 @@ def usable(selection: Selection, *, early: bool = False) -> Answered:
     request = selection.request
     if selection.winner is None:
         error = _nothing_covers(selection)
-        raise error if request.pin is None else _pin_is_gone(request.pin, error)
+        raise error if request.pin is None else pin_is_gone(request.pin, error)
     registered, coverage = selection.winner
     name, why = registered.backend.name, ""
     option, value = refused_option(registered.backend, selection.query) or ("", None)

@@ -80,7 +80,6 @@ class ChatTemplateRenderer(SeamedRenderer):
             lazy_stops=True,
             takes_views=True,
             fills_result_names=False,  # a template gets the messages that serving would pass to it
-            attribution_costs_renders=True,
             reasoning_ids=lambda: self.parser.reasoning_ids,  # as the template shows them, not as the vocabulary has them
             second_parser=lambda: self.second_parser,
             delimiter_words=self.messages.delimiter_words if self.messages is not None else frozenset(),
