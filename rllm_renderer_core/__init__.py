@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import errors as errors
 from .version import __version__ as __version__
 
+_TYPES = ("Message", "Renderer", "RenderedTokens", "ParsedResponse", "ToolCall", "ToolCallStatus", "ToolSpec", "Termination")
 _HOME = {
     "resolving.resolver": ("resolve", "select_backend", "explain"),
     "resolving.verdicts": ("Explanation",),
@@ -19,16 +20,7 @@ _HOME = {
     "renderer.resolution": ("Resolution",),
     "plugin.discovery": ("plugins",),
     "plugin.hooks": ("PluginInfo",),
-    "types": (
-        "Message",
-        "Renderer",
-        "RenderedTokens",
-        "ParsedResponse",
-        "ToolCall",
-        "ToolCallStatus",
-        "ToolSpec",
-        "Termination",
-    ),
+    "types": _TYPES,
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "RendererTraits", "hookimpl"),
     "errors": tuple(name for name in vars(errors) if name.endswith(("Error", "Warning", "Declined"))),
 }

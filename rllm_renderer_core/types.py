@@ -76,9 +76,6 @@ class ToolCall(dict[str, Any]):
         status: ``OK`` becomes ``MISSING_NAME`` where the name is empty.
     """
 
-    raw: str
-    status: ToolCallStatus
-
     def __init__(
         self,
         name: str | None,
@@ -88,10 +85,8 @@ class ToolCall(dict[str, Any]):
         raw: str = "",
         status: ToolCallStatus = ToolCallStatus.OK,
     ) -> None:
-        if arguments is None:
-            text = "{}"
-        else:
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        given = {} if arguments is None else arguments
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         super().__init__(id=id, type="function", function={"name": name or "", "arguments": text})
         self.raw = raw
         self.status = ToolCallStatus.MISSING_NAME if status is ToolCallStatus.OK and not name else status
@@ -197,23 +192,19 @@ class Renderer(Protocol):
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
         """Render a conversation. With ``add_generation_prompt`` it ends with the opener of the next assistant turn."""
-        ...
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         """``render(...).token_ids``, without the cost of attribution."""
-        ...
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """Parse sampled ids. Never raises, on any list. ``prompt_ids`` tells whether the prompt opened the reasoning."""
-        ...
 
     def get_stop_token_ids(self) -> list[int]:
         """The ids at which an engine must stop sampling."""
-        ...
 
     def bridge_to_next_turn(
         self,
@@ -233,4 +224,3 @@ class Renderer(Protocol):
             tools: As for ``render``.
             previous_message: The assistant message that C was parsed to, with its calls and their ids, where it is known.
         """
-        ...

@@ -177,8 +177,8 @@ def rendering_probes() -> Iterator[None]:
         in_probe.reset(token)
 
 
-def _nothing() -> None:
-    return None
+_nothing: Callable[[], None] = type(None)
+"""Called, it gives ``None``."""
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,8 @@ class Installed(NamedTuple):
     def first_answer(self, hook: str, use: Callable[[Any], T | None], **given: Any) -> T | None:
         """What is made of the first answer that isn't ``None`` of a hook; ``None`` where no plugin has one.
 
-        Both the hook and ``use``, which is called with its answer, may fail: that is reported, and the next plugin is asked.
-
-        Raises:
-            PluginError: Under ``RLLM_RENDERER_STRICT=1``, where a plugin fails.
-            RendererError: What a plugin raises on purpose.
+        Both the hook and ``use``, which is called with its answer, may fail: that is reported, or raised under
+        ``RLLM_RENDERER_STRICT=1``, and the next plugin is asked.
         """
         for plugin in self.plugins:
             if plugin.fault is not None:
@@ -116,11 +113,7 @@ def plugins(*, check: bool = False) -> list[PluginInfo]:
 
 
 def load_backends() -> Installed:
-    """Everything installed, loaded.
-
-    Raises:
-        PluginError: Under ``RLLM_RENDERER_STRICT=1``, the first plugin that can't be used.
-    """
+    """Everything installed, loaded; under ``RLLM_RENDERER_STRICT=1`` the first plugin that can't be used is raised."""
     found = _load_all()
     for plugin in found:
         if plugin.fault is not None and plugin.state != "disabled" and strict():
@@ -189,8 +182,6 @@ def cause_of(error: BaseException) -> str:
 def find() -> list[Plugin]:
     """Plugins by their metadata alone, those that the environment forbids or the core can't serve marked as such."""
     found = sorted(_entry_points(), key=lambda plugin: (plugin.name, plugin.distribution))
-    for plugin in found:
-        _apply_environment(plugin)
     _mark_duplicates([(plugin.name, plugin) for plugin in found if plugin.fault is None], "the name {!r} is also taken by")
     for plugin in found:
         _check_core_requirement(plugin)
@@ -222,24 +213,26 @@ def _plugins_of(distribution: Any, name: str) -> Iterator[Plugin]:
         for entry_point in distribution.entry_points.select(group=GROUP):
             values.setdefault(entry_point.name, {})[entry_point.value] = entry_point
     except Exception as error:
-        plugin = Plugin(name, name, version, location=location)
+        plugin = _in_environment(Plugin(name, name, version, location=location))
         plugin.fail("broken", f"its entry_points.txt can't be read: {error}", install_command(name, option="--force-reinstall"))
         yield plugin
         return
     for plugin_name, named in values.items():
-        plugin = Plugin(plugin_name, name, version, location=location)
+        plugin = _in_environment(Plugin(plugin_name, name, version, location=location))
         plugin.entry_point, plugin.requires = next(iter(named.values())), requires
         if len(named) > 1:
             plugin.fail("broken", f"its entry_points.txt has {' and '.join(map(repr, named))} under this one name")
         yield plugin
 
 
-def _apply_environment(plugin: Plugin) -> None:
+def _in_environment(plugin: Plugin) -> Plugin:
+    """The plugin, marked where an environment variable forbids it."""
     names = {"*", canonicalize_name(plugin.name), plugin.distribution}
     if names & _names("RLLM_RENDERER_DISABLED"):
         plugin.fail("disabled", "switched off by RLLM_RENDERER_DISABLED", "take its name out of RLLM_RENDERER_DISABLED")
     elif "RLLM_RENDERER_PLUGINS" in os.environ and not names & _names("RLLM_RENDERER_PLUGINS"):
         plugin.fail("disabled", "not listed in RLLM_RENDERER_PLUGINS", "add its name to RLLM_RENDERER_PLUGINS")
+    return plugin
 
 
 def _names(variable: str) -> set[str]:

@@ -13,14 +13,8 @@ REPOSITORY = "https://github.com/rllm-org/rllm-renderer"
 CORE_DISTRIBUTION = "rllm-renderer-core"
 TEMPLATE_DISTRIBUTION = "rllm-renderer-template"
 
-KNOWN_PLUGINS = {
-    "prime": "rllm-renderer-prime",
-    "minimax-m3": "rllm-renderer-minimax-m3",
-    "tinker": "rllm-renderer-tinker",
-    "tml": "rllm-renderer-tml",
-    "fireworks": "rllm-renderer-fireworks",
-    "chat-template": TEMPLATE_DISTRIBUTION,
-}
+KNOWN_PLUGINS = {name: f"rllm-renderer-{name}" for name in ("prime", "minimax-m3", "tinker", "tml", "fireworks")}
+KNOWN_PLUGINS["chat-template"] = TEMPLATE_DISTRIBUTION
 """Plugins that are worth installing, by the name of their backend: only for hints such as "not installed, pip install ..."."""
 
 _PACKAGES = ("rllm-renderer", "rllm-renderer-training", "rllm-renderer-cli", "rllm-renderer-rllm")
@@ -31,11 +25,8 @@ OWN = frozenset({CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), *_PACKAGES})
 
 _NEEDED = {
     "rllm-renderer-fireworks": ("rllm-renderer-template", "rllm-renderer-tinker"),
-    "rllm-renderer-tinker": ("rllm-renderer-template",),
-    "rllm-renderer-tml": ("rllm-renderer-template",),
-    "rllm-renderer-prime": ("rllm-renderer-template",),
-    "rllm-renderer-cli": ("rllm-renderer-template", "rllm-renderer-training"),
-    "rllm-renderer-rllm": ("rllm-renderer-template", "rllm-renderer-training"),
+    **dict.fromkeys(("rllm-renderer-tinker", "rllm-renderer-tml", "rllm-renderer-prime"), ("rllm-renderer-template",)),
+    **dict.fromkeys(("rllm-renderer-cli", "rllm-renderer-rllm"), ("rllm-renderer-template", "rllm-renderer-training")),
     "rllm-renderer": ("rllm-renderer-template", "rllm-renderer-training", "rllm-renderer-cli"),
 }
 """What of this repository a distribution needs beside the core, which no index has either; in the order of installation."""

@@ -57,13 +57,8 @@ class PluginInfo:
 
 @dataclass(frozen=True)
 class Detected:
-    """What a search by the tokenizer's chat template came to.
-
-    Attributes:
-        registered: The backend whose renderer is proven, ``None`` where none is.
-        coverage: What that backend answers when it is asked for this renderer by name, with ``Match.PARITY``.
-        reason: One line: what was found, or why nothing was.
-    """
+    """What a search by the tokenizer's chat template came to: the backend whose renderer is proven, with what it answers when it
+    is asked for this renderer by name, and ``Match.PARITY``; ``None`` where none is. ``reason`` is one line that says why."""
 
     registered: Registered | None
     coverage: Coverage | None
@@ -76,19 +71,15 @@ class Judgement(Protocol):
 
     def better(self, *, need_bridge: bool) -> Detected | None:
         """A renderer that the template proves, where it disproves this one; ``None`` where there is none."""
-        ...
 
     def enforce(self, mode: str) -> None:
         """Say where it differs: a warning, or under ``"error"`` a ``ParityError``."""
-        ...
 
     def faults(self) -> list[str]:
         """What is wrong with the renderer itself, a line each."""
-        ...
 
     def written(self) -> str:
         """A digest of what the renderer writes for the probe conversations."""
-        ...
 
 
 class HookSpec:

@@ -40,10 +40,9 @@ class Options(TypedDict, total=False):
             the day of ``resolve``. Recorded where it shows, so that a pin holds it.
         require_bridge: Refuse a winner that can't bridge.
         require_tools: Refuse a winner that can't parse tool calls; it says why not.
-        parity: What becomes of a winner that differs from the tokenizer's chat template, where there is one: under
-            ``"prefer"`` one that won by name gives way to an installed renderer that is equal on every probe and turn shape,
-            where there is one, and ``"warn"`` says once where it differs; ``"error"`` raises a ``ParityError``; ``"off"``
-            compares nothing. No part of a ``Resolution``, which says what came of it.
+        parity: What becomes of a winner that differs from the tokenizer's chat template: under ``"prefer"`` one that won by
+            name gives way to an installed renderer that is equal on every probe and turn shape; ``"warn"`` says once where it
+            differs; ``"error"`` raises a ``ParityError``; ``"off"`` compares nothing. No part of a ``Resolution``.
         parse_check: ``"off"`` leaves out the check of parsed completions against their ids. No part of a ``Resolution`` either.
         detect: Where no backend covers the name, look for a renderer that gives the ids of the tokenizer's chat template.
         pin: A ``Resolution``, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what

@@ -91,8 +91,7 @@ def detected(selection: Selection) -> Selection:
     if not selection.fallback or not request.options["detect"] or forced or query.tokenizer is None:
         return selection
     given = {"query": query, "backends": selection.addressed}
-    found = selection.installed.first_answer("rllm_renderer_detect", selection.replaced, **given)
-    return found or selection
+    return selection.installed.first_answer("rllm_renderer_detect", selection.replaced, **given) or selection
 
 
 def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None, list[tuple[Registered, Unavailable]]]:

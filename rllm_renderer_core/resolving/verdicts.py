@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import (
-    BackendUnavailableError,
-    NoBackendError,
-    NoBridgeError,
-    OptionError,
-    PluginError,
-)
+from ..errors import BackendUnavailableError, NoBackendError, NoBridgeError, OptionError, PluginError
 from ..plugin import Backend, Coverage, Match, Query, Registered, Unavailable
 from ..plugin.discovery import Installed
 from ..plugin.distributions import absent, install_command
@@ -159,9 +153,8 @@ def _no_bridge(selection: Selection, winner: Answered) -> NoBridgeError:
     table = explanation(request, selection.query.tokenizer, selection.installed, winner, reason)
     fix = "choose another renderer= or backend="
     if coverage.match is Match.FALLBACK:
-        better = ("unavailable", "not installed", "broken")
-        fixes = [verdict.fix for verdict in table.verdicts if verdict.verdict in better and verdict.fix]
-        fix = "; ".join(["name a renderer with renderer=", *fixes])
+        better = (verdict for verdict in table.verdicts if verdict.verdict in ("unavailable", "not installed", "broken"))
+        fix = "; ".join(filter(None, ("name a renderer with renderer=", *(verdict.fix for verdict in better))))
     if selection.fallback and not selection.note and request.options["detect"]:
         fix += "; or resolve with the tokenizer, whose chat template may tell the renderer"
     return NoBridgeError(
@@ -179,13 +172,13 @@ def _nothing_covers(selection: Selection) -> NoBackendError:
         backend = f"backend {registered.backend.name!r}"
         text = f"{asked} of {backend}" if request.backend is None else f"{backend} can't serve {request.model!r}"
         return BackendUnavailableError(f"{text}: {answer.reason}", fix=answer.fix)
-    if request.renderer is not None and not selection.addressed:
+    if request.renderer is not None and selection.addressed:
+        known = "; ".join(map(_known_names, selection.addressed))
+        return NoBackendError(f"no backend has a renderer for {asked}", fix=f"known are {known}")
+    if request.renderer is not None:
         missing = [distribution for _, distribution in installed.missing()]
         fix = install_command(*missing) if missing else None
         return NoBackendError(f"no installed backend is addressed by {asked}", fix=fix)
-    if request.renderer is not None:
-        known = "; ".join(map(_known_names, selection.addressed))
-        return NoBackendError(f"no backend has a renderer for {asked}", fix=f"known are {known}")
     reason = "; ".join(filter(None, ("no backend covers it", selection.note)))
     table = explanation(request, selection.query.tokenizer, installed, None, reason)
     fix = installed.template_fix() if request.backend is None else None
