@@ -60,9 +60,7 @@ class Installed(NamedTuple):
         Both the hook and ``use``, which is called with its answer, may fail: that is reported, or raised under
         ``RLLM_RENDERER_STRICT=1``, and the next plugin is asked.
         """
-        for plugin in self.plugins:
-            if plugin.fault is not None:
-                continue
+        for plugin in (plugin for plugin in self.plugins if plugin.fault is None):
             try:
                 answer = answer_of(plugin.hooks, hook, given)
                 if answer is not None:
@@ -135,7 +133,7 @@ def _load_all() -> list[Plugin]:
 
 
 def load(plugin: Plugin) -> None:
-    """Import a plugin and call its hook; whatever goes wrong is recorded on it. ``KeyboardInterrupt`` passes.
+    """Import a plugin and call its hook; whatever goes wrong is recorded on it, and ``KeyboardInterrupt`` passes.
 
     A duplicate is loaded too, since only its backends tell which models it competes for; it stays a duplicate.
     """

@@ -57,8 +57,8 @@ class PluginInfo:
 
 @dataclass(frozen=True)
 class Detected:
-    """What a search by the tokenizer's chat template came to: the backend whose renderer is proven, with what it answers when it
-    is asked for this renderer by name, and ``Match.PARITY``; ``None`` where none is. ``reason`` is one line that says why."""
+    """What a search by the tokenizer's chat template came to: the backend whose renderer is proven, and what it answers when it
+    is asked for that by name, with ``Match.PARITY``; ``None`` where none is. ``reason`` is one line that says why."""
 
     registered: Registered | None
     coverage: Coverage | None

@@ -53,7 +53,7 @@ class Options(TypedDict, total=False):
     renderer: str | None
     renderer_family: str | None
     renderer_name: str | None
-    thinking: Annotated[bool | None, None]
+    thinking: Annotated[Literal[None, True, False], None]
     thinking_retention: Annotated[Literal["all", "tool_cycle"], "all"]
     template_bridge: Annotated[bool, True]
     chat_template_kwargs: Annotated[Mapping[str, Any] | None, None]
@@ -65,31 +65,22 @@ class Options(TypedDict, total=False):
     require_tools: Annotated[bool, False]
     parity: Annotated[Literal["prefer", "warn", "error", "off"], "prefer"]
     parse_check: Annotated[Literal["on", "off"], "on"]
-    detect: Annotated[bool, True]
+    detect: Annotated[Literal[True, False], True]
     pin: Resolution | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
-_TYPES = get_type_hints(Options, include_extras=True)
-DEFAULTS: Mapping[str, Any] = {name: kind.__metadata__[0] for name, kind in _TYPES.items() if get_origin(kind) is Annotated}
+_ANNOTATED = get_type_hints(Options, include_extras=True).items()
+DEFAULTS: Mapping[str, Any] = {name: kind.__metadata__[0] for name, kind in _ANNOTATED if get_origin(kind) is Annotated}
 """All options but those that name something, with their defaults."""
 
-CHOICES: Mapping[str, tuple[Any, ...]] = {
-    "thinking": (None, True, False),
-    "detect": (True, False),
-    **{name: get_args(kind) for name, kind in get_type_hints(Options).items() if get_origin(kind) is Literal},
-}
+CHOICES = {name: get_args(kind) for name, kind in get_type_hints(Options).items() if get_origin(kind) is Literal}
 CHECKS = ("parity", "detect", "parse_check", "require_bridge", "require_tools")
 """Options that no id depends on; a ``Resolution`` records the others."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request.
-
-    Attributes:
-        spelling: The name of the option by which ``renderer`` was given.
-        options: Those of ``DEFAULTS``.
-    """
+    """A checked request: ``spelling`` is the option by which ``renderer`` was given, ``options`` are those of ``DEFAULTS``."""
 
     model: str
     backend: str | None
@@ -134,9 +125,9 @@ class Request:
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""
-        options = {name: value for name, value in self.options.items() if name in Query.__dataclass_fields__}
-        options["date"] = options["date"] or datetime.date.today().isoformat()
-        options["chat_template_kwargs"] = dict(options["chat_template_kwargs"] or {})
+        known, given = Query.__dataclass_fields__, self.options
+        options = {name: value for name, value in given.items() if name in known and value is not None}
+        options["chat_template_kwargs"] = dict(options.get("chat_template_kwargs", {}))
         return Query(self.model, tokenizer, self.renderer, backend=self.backend, **options)
 
     def addressed(self, backends: Iterable[Registered]) -> list[Registered]:

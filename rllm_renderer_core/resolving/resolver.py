@@ -110,7 +110,7 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
         renderer=coverage.renderer,
         match=coverage.match.name.lower(),
         has_bridge=coverage.has_bridge,
-        options={**recorded({**request.options, "date": None}), **({"date": selection.query.date} if coverage.dated else {})},
+        options=recorded({**request.options, "date": selection.query.date if coverage.dated else None}),
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream={name: installed_version(name) or "not installed" for name in backend.upstream},

@@ -29,8 +29,7 @@ class Selection:
 
     Attributes:
         addressed: The backends that were asked, or would have been.
-        winner: The best match with its coverage; ``None`` where nothing covers.
-        unavailable: Backends that know the model and can't serve it here.
+        unavailable: Those that know the model and can't serve it here.
         by_name: Whether a backend's own rules on the model's name chose, and nothing that the user forced or pinned.
         note: What came of the search by the chat template, where there was one.
     """

@@ -17,11 +17,8 @@ from .selection import Answered, Selection, pin_is_gone
 
 @dataclass(frozen=True)
 class Verdict:
-    """One backend's answer.
-
-    ``verdict`` is ``"covers"``, ``"unavailable"``, ``"no match"``, ``"not installed"``, or the state of a plugin that
-    can't be used.
-    """
+    """One backend's answer: ``"covers"``, ``"unavailable"``, ``"no match"``, ``"not installed"``, or the state of a plugin that
+    can't be used."""
 
     backend: str
     distribution: str
@@ -102,10 +99,7 @@ def _verdict(registered: Registered, query: Query, winner: Answered | None) -> V
 
 
 def usable(selection: Selection, *, early: bool = False) -> Answered:
-    """The winner, if it can serve what was asked for.
-
-    ``early``: the tokenizer comes later and may find a renderer with a bridge, so that a fallback without one may pass.
-    """
+    """The winner, if it can serve what was asked for; ``early``, a tokenizer may still find one with a bridge."""
     request = selection.request
     if selection.winner is None:
         error = _nothing_covers(selection)
@@ -137,8 +131,7 @@ def refused_option(backend: Backend, query: Query) -> tuple[str, Any] | None:
 
 def refuse_unparsed_tools(renderer: ResolvedRenderer) -> None:
     """Check that the renderer reads tool calls out of completions, for ``require_tools``."""
-    why = renderer.why_no_tool_calls
-    if why is not None:
+    if (why := renderer.why_no_tool_calls) is not None:
         raise NoBackendError(
             f"require_tools: {renderer.backend}:{renderer.name} serves {renderer.resolution.model!r}, but it parses no tool "
             f"calls: {why}",
