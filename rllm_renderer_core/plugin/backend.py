@@ -177,8 +177,7 @@ def rendering_probes() -> Iterator[None]:
         in_probe.reset(token)
 
 
-_nothing: Callable[[], None] = type(None)
-"""Called, it gives ``None``."""
+_nothing: Callable[[], None] = type(None)  # called, it gives None
 
 
 @dataclass(frozen=True)

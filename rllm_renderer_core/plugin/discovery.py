@@ -55,11 +55,8 @@ class Installed(NamedTuple):
     plugins: list[Plugin]
 
     def first_answer(self, hook: str, use: Callable[[Any], T | None], **given: Any) -> T | None:
-        """What is made of the first answer that isn't ``None`` of a hook; ``None`` where no plugin has one.
-
-        Both the hook and ``use``, which is called with its answer, may fail: that is reported, or raised under
-        ``RLLM_RENDERER_STRICT=1``, and the next plugin is asked.
-        """
+        """What ``use`` makes of a hook's first answer that isn't ``None``; ``None`` where no plugin has one. Where either fails,
+        that is reported, or raised under ``RLLM_RENDERER_STRICT=1``, and the next plugin is asked."""
         for plugin in (plugin for plugin in self.plugins if plugin.fault is None):
             try:
                 answer = answer_of(plugin.hooks, hook, given)
@@ -103,9 +100,8 @@ def warn_once(message: str, *, key: tuple[str, ...] | None = None) -> None:
 def plugins(*, check: bool = False) -> list[PluginInfo]:
     """Every plugin found, in order of name. Never raises.
 
-    Args:
-        check: Import each plugin and call its hook. Without it no plugin is imported, and ``state`` is ``"found"`` for those
-            that nothing speaks against yet.
+    ``check`` imports each plugin and calls its hook. Without it no plugin is imported, and ``state`` is ``"found"`` for those
+    that nothing speaks against yet.
     """
     return [PluginInfo(**asdict(plugin)) for plugin in (_load_all() if check else find())]
 

@@ -80,7 +80,7 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
         if selection.by_name and tokenizer is not None:
             renderer = _created(selection)
             faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
-            selection = _judge(renderer, selection, lambda judgement: _better(judgement, selection)) or selection
+            selection = _judged(renderer, selection, enforced=False)
             winner = usable(selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
@@ -176,42 +176,31 @@ def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judg
     return selection.installed.first_answer("rllm_renderer_judge", use, **given)
 
 
-def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection:
+def _judged(renderer: ResolvedRenderer, selection: Selection, *, enforced: bool = True) -> Selection:
     """The selection of a renderer that the tokenizer's chat template proves, where it disproves one that won by name.
 
-    Where there is none, what differs is said, or refused by ``parity="error"``; so too where nothing installed can compare.
+    Where there is none, what differs is said, or refused by ``parity="error"``, but for ``enforced=False``; so too where
+    nothing installed can compare.
     """
-    mode = selection.request.options["parity"]
+    options, winner, tokenizer = selection.request.options, selection.winner, selection.query.tokenizer
+    mode, template = options["parity"], None if tokenizer is None else chat_template(tokenizer)
+    if mode == "off" or template is None or winner is None or winner[1].by_template or winner[1].match is Match.PARITY:
+        return selection
 
     def judged(judgement: Judgement) -> Selection:
-        better = _better(judgement, selection)
-        if better is selection:
+        if mode == "prefer" and selection.by_name:
+            better = checked(judgement.better(need_bridge=options["require_bridge"]), "Detected or None", Detected, type(None))
+            if better is not None:
+                return selection.replaced(better)
+        if enforced:
             judgement.enforce(mode)
-        return better
-
-    if mode == "off" or not _comparable(selection):
         return selection
+
     answer = _judge(renderer, selection, judged)
-    if answer is None:
+    if answer is None and enforced:
         text = f"{renderer!r} can't be compared with the tokenizer's chat template: no plugin here does that"
         fix = "; or ".join(filter(None, (selection.installed.template_fix(), "parity='off'")))
         if mode == "error":
             raise ParityError(text, fix=fix)
         warn_once(f"{text}\n  fix: {fix}", key=("parity isn't checked",))  # once, as it is the same for every model
     return answer or selection
-
-
-def _better(judgement: Judgement, selection: Selection) -> Selection:
-    options = selection.request.options
-    if options["parity"] != "prefer" or not selection.by_name or not _comparable(selection):
-        return selection
-    better = checked(judgement.better(need_bridge=options["require_bridge"]), "Detected or None", Detected, type(None))
-    return selection if better is None else selection.replaced(better)
-
-
-def _comparable(selection: Selection) -> bool:
-    """Whether the tokenizer has a chat template to compare the winner with, by which it wasn't found."""
-    winner, tokenizer = selection.winner, selection.query.tokenizer
-    if winner is None or winner[1].by_template or winner[1].match is Match.PARITY:
-        return False
-    return tokenizer is not None and chat_template(tokenizer) is not None

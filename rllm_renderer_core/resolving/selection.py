@@ -58,13 +58,7 @@ class Selection:
 
 
 def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
-    """Ask the backends that the request addresses, and choose by their answers.
-
-    Raises:
-        AmbiguousBackendError: Two distributions claim the model equally.
-        BackendUnavailableError: The backend that was named isn't there; ``PinMismatchError`` where a pin named it.
-        DuplicatePluginError: A plugin whose name two distributions take would win, or might.
-    """
+    """Ask the backends that the request addresses, and choose by their answers, by which no duplicate plugin may win."""
     _refuse_missing_backend(request, installed)
     check_tokenizer(tokenizer)
     query, addressed = request.query(tokenizer), request.addressed(installed.registered)
@@ -94,10 +88,8 @@ def detected(selection: Selection) -> Selection:
 
 
 def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None, list[tuple[Registered, Unavailable]]]:
-    """The winner of backends in order of priority, and who would serve the model if it could; errors as ``select``.
-
-    A backend whose ``covers`` fails is like a plugin that can't be loaded: said, and the others go on.
-    """
+    """The winner of backends in order of priority, and who would serve the model if it could; a backend whose ``covers`` fails
+    is among those."""
     unavailable: list[tuple[Registered, Unavailable]] = []
     for _, level in groupby(backends, key=lambda registered: registered.backend.priority):
         covering: list[Answered] = []
@@ -134,22 +126,19 @@ def _best_of(covering: list[Answered], model: str) -> Answered:
 
 def _refuse_missing_backend(request: Request, installed: Installed) -> None:
     """Check that the backend which the user or a pin named is there."""
-    name = request.backend
-    if name is None or name in {registered.backend.name for registered in installed.registered}:
+    name, known = request.backend, sorted(registered.backend.name for registered in installed.registered)
+    if name is None or name in known:
         return
-    fault = next(
-        (plugin.fault for plugin in installed.plugins if plugin.fault and name in (plugin.name, *plugin.backends)), None
-    )
-    if fault is not None:
-        error = BackendUnavailableError(f"backend {name!r} was asked for, but {fault}")
-        error.__cause__ = fault.__cause__ or fault
+    faults = [plugin.fault for plugin in installed.plugins if plugin.fault and name in (plugin.name, *plugin.backends)]
+    if faults:
+        error = BackendUnavailableError(f"backend {name!r} was asked for, but {faults[-1]}")
+        error.__cause__ = faults[-1].__cause__ or faults[-1]
     elif name in KNOWN_PLUGINS:
         state, fix = absent(KNOWN_PLUGINS[name])
         said = "isn't installed" if state == "not installed" else f"has {state}"
         error = BackendUnavailableError(f"backend {name!r} {said}", fix=fix)
     else:
-        known = ", ".join(sorted(registered.backend.name for registered in installed.registered))
-        error = BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {known or 'none'}")
+        error = BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {', '.join(known) or 'none'}")
     raise error if request.pin is None else pin_is_gone(request.pin, error)
 
 
