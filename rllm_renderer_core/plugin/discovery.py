@@ -55,9 +55,9 @@ class Installed(NamedTuple):
     plugins: list[Plugin]
 
     def first_answer(self, hook: str, use: Callable[[Any], T | None], **given: Any) -> T | None:
-        """What ``use`` makes of a hook's first answer that isn't ``None``; ``None`` where no plugin has one. Where either fails,
+        """What ``use`` makes of a hook's first answer that isn't ``None``; ``None`` where no plugin has one. Where one fails,
         that is reported, or raised under ``RLLM_RENDERER_STRICT=1``, and the next plugin is asked."""
-        for plugin in (plugin for plugin in self.plugins if plugin.fault is None):
+        for plugin in [plugin for plugin in self.plugins if plugin.fault is None]:
             try:
                 answer = answer_of(plugin.hooks, hook, given)
                 if answer is not None:
@@ -129,10 +129,8 @@ def _load_all() -> list[Plugin]:
 
 
 def load(plugin: Plugin) -> None:
-    """Import a plugin and call its hook; whatever goes wrong is recorded on it, and ``KeyboardInterrupt`` passes.
-
-    A duplicate is loaded too, since only its backends tell which models it competes for; it stays a duplicate.
-    """
+    """Import a plugin and call its hook; whatever goes wrong is recorded on it. A duplicate is loaded too, and stays one: only its
+    backends tell which models it competes for."""
     if plugin.entry_point is None or plugin.state not in ("found", "duplicate"):
         return
     try:

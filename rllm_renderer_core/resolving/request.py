@@ -80,13 +80,15 @@ CHECKS = ("parity", "detect", "parse_check", "require_bridge", "require_tools")
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request: ``spelling`` is the option by which ``renderer`` was given, ``options`` are those of ``DEFAULTS``."""
+    """A checked request: ``spelling`` is the option by which ``renderer`` was given, ``options`` are those of ``DEFAULTS``,
+    ``recorded`` is what a ``Resolution`` keeps of them, but for the date, which not every renderer shows."""
 
     model: str
     backend: str | None
     renderer: str | None
     spelling: str
     options: Mapping[str, Any]
+    recorded: Mapping[str, Any]
     pin: Resolution | None
 
     @classmethod
@@ -114,20 +116,20 @@ class Request:
         if pin is not None:
             _refuse_contradictions(pin, {"model": model, "backend": backend, "renderer": renderer}, options, given)
             options |= {**pin.options, "image_processor": options["image_processor"], "detect": False}
-            by_name = pin.match.upper() in (Match.NAMED.name, Match.PARITY.name)
-            return cls(pin.model, pin.backend, pin.renderer if by_name else None, "renderer", options, pin)
+            renderer = pin.renderer if pin.match.upper() in (Match.NAMED.name, Match.PARITY.name) else None
+            return cls(pin.model, pin.backend, renderer, "renderer", options, recorded({**options, "date": None}), pin)
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
         backend = backend or os.environ.get("RLLM_RENDERER_BACKEND") or None
-        return cls(model, backend, renderer, spelling, options, None)
+        return cls(model, backend, renderer, spelling, options, recorded({**options, "date": None}), None)
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""
-        known, given = Query.__dataclass_fields__, self.options
-        options = {name: value for name, value in given.items() if name in known and value is not None}
-        options["chat_template_kwargs"] = dict(options.get("chat_template_kwargs", {}))
+        options = {name: value for name, value in self.options.items() if name in Query.__dataclass_fields__}
+        options["date"] = options["date"] or datetime.date.today().isoformat()
+        options["chat_template_kwargs"] = dict(options["chat_template_kwargs"] or {})
         return Query(self.model, tokenizer, self.renderer, backend=self.backend, **options)
 
     def addressed(self, backends: Iterable[Registered]) -> list[Registered]:

@@ -15,7 +15,7 @@ from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
 from ..renderer.sources import source_digests
 from ..version import __version__
-from .request import Options, Request, recorded
+from .request import Options, Request
 from .selection import Answered, Selection, best, detected, pin_mismatch, select
 from .verdicts import Explanation, explanation, refuse_unparsed_tools, usable
 
@@ -110,7 +110,7 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
         renderer=coverage.renderer,
         match=coverage.match.name.lower(),
         has_bridge=coverage.has_bridge,
-        options=recorded({**request.options, "date": selection.query.date if coverage.dated else None}),
+        options={**request.recorded, **({"date": selection.query.date} if coverage.dated else {})},
         plugin=f"{registered.distribution} {registered.version}",
         core=__version__,
         upstream={name: installed_version(name) or "not installed" for name in backend.upstream},
@@ -189,9 +189,9 @@ def _judged(renderer: ResolvedRenderer, selection: Selection, *, enforced: bool 
 
     def judged(judgement: Judgement) -> Selection:
         if mode == "prefer" and selection.by_name:
-            better = checked(judgement.better(need_bridge=options["require_bridge"]), "Detected or None", Detected, type(None))
+            better = judgement.better(need_bridge=options["require_bridge"])
             if better is not None:
-                return selection.replaced(better)
+                return selection.replaced(checked(better, "Detected or None", Detected))
         if enforced:
             judgement.enforce(mode)
         return selection
