@@ -129,7 +129,7 @@ def _load_all() -> list[Plugin]:
 
 
 def load(plugin: Plugin) -> None:
-    """Import a plugin and call its hook; whatever goes wrong is recorded on it. A duplicate is loaded too, and stays one: only its
+    """Import a plugin and call its hook; whatever goes wrong is recorded on it. A duplicate is loaded too, and stays one: its
     backends tell which models it competes for."""
     if plugin.entry_point is None or plugin.state not in ("found", "duplicate"):
         return
