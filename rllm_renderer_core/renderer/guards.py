@@ -18,7 +18,7 @@ from ..guards.parse_check.checking import ParseCheck
 from ..guards.sampled_mask.mask import SampledMask
 from ..guards.span_encoding.joined import SpanEncoding
 from ..guards.turn_end.unfinished import TurnEndGuard
-from ..normal_form.returned import checked_ids, checked_stop_strings
+from ..guards.returned import checked_ids, checked_stop_strings
 from ..normal_form.tokenizer import control_ids, eos_ids, without_cleanup
 from ..plugin import Backend, Coverage, Query, RendererTraits, rendering_probes
 from ..probing.format import Format

@@ -16,7 +16,7 @@ from ..guards.nothing_dropped.trial import Dropped
 from ..normal_form.ids import as_ids
 from ..normal_form.messages import normalize_messages, refuse_media, unencodable
 from ..normal_form.pairing import fill_history
-from ..normal_form.returned import checked_ids, checked_tokens
+from ..guards.returned import checked_ids, checked_tokens
 from ..normal_form.tokenizer import id_limit, lacking, lock_of, packed, without_cleanup
 from ..normal_form.tools import normalize_tools
 from ..plugin import Backend, Coverage, Query, RendererTraits, in_probe
@@ -141,7 +141,7 @@ class ResolvedRenderer(Bridging):
         self._sampled_mask.learn()
         prepared, declared = self._prepared(messages, tools)
         out = self._upstream("render", prepared, declared, add_generation_prompt)
-        tokens = checked_tokens(out, self.backend, messages=len(prepared))
+        tokens = checked_tokens(out, self.backend, len(prepared))
         if self._span_encoding is not None:
             tokens = self._span_encoding.after_render(tokens, prepared)
         self._nothing_dropped.after_render(prepared, declared, add_generation_prompt)
