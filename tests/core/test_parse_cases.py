@@ -131,6 +131,15 @@ def test_a_second_close_of_the_reasoning_is_text(backend, model, call):
 
 
 @each_format
+@pytest.mark.parametrize("behind", ["x</think> B", "x"], ids=["closed", "left open"])
+def test_a_second_thought_is_never_joined_with_the_first_in_silence(backend, model, call, behind):
+    out = parse(backend, model, f"why</think>A <think>{behind}")
+    assert out.termination is Termination.MALFORMED
+    if out.lossless:
+        assert (out.reasoning_content, out.content.strip()) == ("why", f"A <think>{behind}")
+
+
+@each_format
 @pytest.mark.parametrize("behind", [" no</think> B", ""], ids=["closed", "left open"])
 def test_a_call_in_a_second_thought_is_a_sketch(backend, model, call, behind):
     assert told(parse(backend, model, f"why</think>A <think>maybe {call(('path', '/tmp'))}{behind}")) == []

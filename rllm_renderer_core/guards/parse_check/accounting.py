@@ -6,9 +6,10 @@ frame: a control token, blank, or words that the format itself writes beside con
 none of these was lost, or changed; what of reasoning and content is left over at the end was added, or is there twice.
 
 A completion may close its reasoning twice: ``why</think>A </think> B`` has one reasoning and one content. Parsers cut at the
-last close, at the first, or at both, and lose or move ``A``. Here the second close counts as text that has to be somewhere, and
-where a backend has it nowhere, the completion is read as the first close says: ``why``, and ``A </think> B``. Tool calls inside
-a reasoning block are drafts and are never executed.
+last close, at the first, or at both, and lose or move ``A``; of ``why</think>A <think>x</think> B`` they make the reasoning
+``whyx``. Here what follows the first close counts as text that has to be somewhere, and where a backend has it nowhere, the
+completion is read as the first close says: ``why``, and ``A </think> B``. Tool calls inside a reasoning block are drafts and
+are never executed.
 """
 
 from __future__ import annotations
@@ -182,20 +183,20 @@ def _blank(text: str, at: int) -> int:
 
 
 def with_second_closes(atoms: list[Atom], reasoning: Sequence[str], *, closed: bool) -> list[Atom]:
-    """The pieces of a completion, where a close of reasoning that isn't open is text and no control token.
+    """The pieces of a completion, where what follows its first close of reasoning is text: another close, or another opening.
 
     Args:
         atoms: The pieces.
         reasoning: The texts that open and close reasoning; empty where the format has none, and then nothing changes.
-        closed: Whether the prompt has closed the reasoning; else a first close needs no opening before it.
+        closed: Whether the prompt has closed the reasoning; a completion may open it again, but not close it before that.
     """
-    out = []
+    out, ended = [], False
     for atom in atoms:
         if atom.control and atom.text in reasoning:
             closes = atom.text == reasoning[1]
-            if closes and closed:
+            if ended or (closes and closed):
                 atom = Atom(atom.text, False, atom.start)
-            closed = closes
+            ended, closed = ended or (closes and not closed), closes
         out.append(atom)
     return out
 
