@@ -161,7 +161,7 @@ class Bridging(Guards):
         for index, message in enumerate(new):
             if message["role"] == "assistant":
                 raise BridgeDeclined(f"new message {index} is an assistant message: its tokens weren't sampled here")
-            if self._drops_old_reasoning and message["role"] in QUERY_ROLES:
+            if self.query.thinking_retention == "tool_cycle" and message["role"] in QUERY_ROLES:
                 raise BridgeDeclined(
                     f"new message {index} ({message['role']}) opens a new query, where thinking_retention='tool_cycle' "
                     "drops old reasoning",

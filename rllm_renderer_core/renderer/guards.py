@@ -1,7 +1,7 @@
 """The guards of one resolved renderer, each made when it is first asked for.
 
-Before the backend: ``_marker_text``, ``_turn_end``. Behind it: ``_span_encoding``, ``_nothing_dropped``, ``_sampled_mask``, and
-for parsed completions ``_parsing`` with its check.
+Before the backend: ``_marker_text``, ``_turn_end``. Behind it: ``_span_encoding``, ``_nothing_dropped``, and for parsed
+completions ``_parsing`` with its check.
 """
 
 from __future__ import annotations
@@ -11,47 +11,52 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from ..errors import ContractError
 from ..guards.marker_text.marked import MarkedTokenizer
 from ..guards.marker_text.marker_text import MarkerText
 from ..guards.nothing_dropped.dropped import NothingDropped
 from ..guards.parse_check.checking import ParseCheck
-from ..guards.sampled_mask.mask import SampledMask
+from ..guards.returned import checked_ids, checked_stop_strings
 from ..guards.span_encoding.joined import SpanEncoding
 from ..guards.turn_end.unfinished import TurnEndGuard
-from ..guards.returned import checked_ids, checked_stop_strings
-from ..normal_form.tokenizer import control_ids, eos_ids, without_cleanup
+from ..normal_form.tokenizer import control_ids, eos_ids, id_limit, lock_of, without_cleanup
 from ..plugin import Backend, Coverage, Query, RendererTraits, rendering_probes
 from ..probing.format import Format
 from ..probing.text import Decoder
 from ..types import Renderer
 from .parsing import Parsing
+from .resolution import Resolution
 
 
 class Guards:
-    """What ``ResolvedRenderer`` checks before and behind its backend.
+    """What ``ResolvedRenderer`` is made of: its backend's renderer, and what is checked before and behind that."""
 
-    Attributes:
-        upstream: The backend's renderer.
-        traits: What it says of itself.
-        backend, name: Names of the backend and of its renderer.
-        query: What it was made by.
-    """
-
-    upstream: Renderer
-    traits: RendererTraits
-    backend: str
-    name: str
-    query: Query
-    _limit: int | None
-    _lock: Any
-    _marker_text: MarkerText | None
-    _made_of: tuple[Backend, Query, Coverage, str, bool]
-    _dropped: str
-
-    def render_ids(
-        self, messages: Sequence[Any], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> list[int]:
-        raise NotImplementedError
+    def __init__(
+        self,
+        backend: Backend,
+        query: Query,
+        coverage: Coverage,
+        resolution: Resolution,
+        marker_text: str = "allow",
+        parse_check: bool = True,
+    ) -> None:
+        self._marker_text = None if marker_text == "allow" else MarkerText(marker_text, without_cleanup(query.tokenizer))
+        given = without_cleanup(query.tokenizer) if self._marker_text is None else self._marker_text.tokenizer
+        self.upstream = backend.create(replace(query, tokenizer=given), coverage)
+        if not isinstance(self.upstream, Renderer):
+            raise ContractError(f"backend {backend.name!r} created a {type(self.upstream).__name__}, which isn't a Renderer")
+        self.resolution, self.query, self.tokenizer = resolution, query, query.tokenizer
+        self.backend, self.name, self.has_bridge = resolution.backend, resolution.renderer, resolution.has_bridge
+        self.by_template = coverage.by_template
+        self._made_of = (backend, query, coverage, marker_text, parse_check)
+        self._lock = lock_of(query.tokenizer)
+        self._limit = id_limit(query.tokenizer)
+        with self._lock:
+            self.traits = RendererTraits.of(self.upstream)
+            if self._marker_text is not None:
+                self._marker_text.prove(self.upstream, f"{self.backend}:{self.name}")
+        if not self.traits.lazy_stops:
+            _ = self.more_stops, self.stop_strings  # wrong ones are refused here
 
     @cached_property
     def stops(self) -> frozenset[int]:
@@ -68,10 +73,6 @@ class Guards:
     def more_stops(self) -> frozenset[int]:
         """Ids at which sampling stops too, though they close no turn of the format: the tokenizer's end of sequence."""
         return frozenset(eos_ids(self.query.tokenizer)) - self.stops
-
-    @cached_property
-    def _drops_old_reasoning(self) -> bool:
-        return self.query.thinking_retention == "tool_cycle"
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -102,12 +103,8 @@ class Guards:
     @cached_property
     def _nothing_dropped(self) -> NothingDropped:
         decode = getattr(self.query.tokenizer, "decode", None)
-        name = f"{self.backend}:{self.name}"
-        return NothingDropped(self.upstream.render_ids, decode, name, self._lock, self._dropped)
-
-    @cached_property
-    def _sampled_mask(self) -> SampledMask:
-        return SampledMask(self.render_ids, self.stops)
+        name, mode = f"{self.backend}:{self.name}", self.resolution.options.get("dropped", "error")
+        return NothingDropped(self.upstream.render_ids, decode, name, self._lock, mode)
 
     @cached_property
     def _parsing(self) -> Parsing:

@@ -25,7 +25,7 @@ def checked_ids(returned: Any, backend: str, what: str) -> list[int]:
 
 
 def checked_tokens(returned: Any, backend: str, messages: int) -> RenderedTokens:
-    """The tokens of a ``render`` of so many messages, whose ids may be an array, with an attribution that has an entry for each.
+    """The tokens of a ``render`` of so many messages; ``token_ids`` may be an array, the attribution has an entry for each.
 
     Raises:
         ContractError: They aren't; the message names ``backend``.
