@@ -29,8 +29,6 @@ def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
     Raises:
         MessageError: With the index of the message that can't be used, and why.
     """
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-        raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
     return normalized_list(messages, _message, MessageError)
 
 
@@ -185,19 +183,15 @@ def _refuse_surrogates(text: Any, index: int, where: str) -> None:
         ) from None
 
 
+def _read(value: Any, *keys: str) -> list[Any]:
+    """What a mapping, an object of a client's library (pydantic), or one of plain attributes has under the keys."""
+    source = as_mapping(value)
+    return [getattr(value, key, None) if source is None else source.get(key) for key in keys]
+
+
 def _call(index: int, at: int, call: Any) -> dict[str, Any]:
-    source = call if isinstance(call, dict) else as_mapping(call)
-    if source is not None:
-        inner, call_id = source.get("function"), source.get("id")
-    else:
-        inner, call_id = getattr(call, "function", None), getattr(call, "id", None)
-    if inner is None:
-        inner = call if source is None else source
-    function = inner if type(inner) is dict else as_mapping(inner)
-    if function is not None:
-        name, arguments = function.get("name"), function.get("arguments")
-    else:
-        name, arguments = getattr(inner, "name", None), getattr(inner, "arguments", None)
+    function, call_id = _read(call, "function", "id")
+    name, arguments = _read(call if function is None else function, "name", "arguments")
     where = f"message {index}, tool call {at}"
     if not isinstance(name, str) or not name:
         raise MessageError(f"{where} has no function name", index=index)

@@ -119,7 +119,7 @@ class Bridging(Guards):
         new = normalize_messages(new_messages)
         declared = None if tools is None else normalize_tools(tools)
         # Guards before
-        self._refuse_early(prompt, sampled, new)
+        self._refuse_messages(new)
         self._turn_end.before_bridge(prompt, sampled, lambda ids: self._parsing.parse_native(ids, declared, prompt.to_list()))
         new, previous = paired(
             new,
@@ -149,13 +149,7 @@ class Bridging(Guards):
         self._nothing_dropped.after_bridge(new, declared is not None, lambda messages: bridged(messages).delta)
         return out
 
-    def _refuse_early(self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]]) -> None:
-        """Declines that need nothing of the format."""
-        if not prompt.size:
-            raise BridgeDeclined("the previous prompt is empty")
-        if not sampled:
-            # What was bridged before this ends with a generation prompt: closing that turn would leave an empty one.
-            raise BridgeDeclined("nothing was sampled since the previous prompt")
+    def _refuse_messages(self, new: list[dict[str, Any]]) -> None:
         if not new:
             raise BridgeDeclined("there is no new message")
         for index, message in enumerate(new):
@@ -169,7 +163,3 @@ class Bridging(Guards):
                 )
             if not isinstance(message["content"], str) and not self.traits.supports_media and has_media(message):
                 raise BridgeDeclined(f"new message {index} carries media, and {self.backend}:{self.name} bridges text alone")
-        if not self.stops.isdisjoint(sampled) and sum(map(self.stops.__contains__, sampled)) > 1:
-            raise BridgeDeclined("the completion has more than one stop")
-        if not self.more_stops.isdisjoint(sampled):
-            raise BridgeDeclined("the completion ends with the tokenizer's end of sequence, which closes no turn of the format")

@@ -92,7 +92,7 @@ class Guards:
 
     @cached_property
     def _turn_end(self) -> TurnEndGuard:
-        return TurnEndGuard(self._format)
+        return TurnEndGuard(self._format, self.more_stops)
 
     @cached_property
     def _span_encoding(self) -> SpanEncoding | None:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ..errors import ContractError
+from ..errors import RendererError
 from ..guards.marker_text.markers import without_guards
-from ..guards.parse_check.checking import ParseCheck, changed, judged
+from ..guards.parse_check.checking import ParseCheck, changed, checked_parsed, judged
 from ..normal_form.pairing import GENERATED_ID
-from ..normal_form.tools import Declarations, Declared
+from ..normal_form.tools import Declared, normalize_tools
 from ..plugin import RendererTraits
 from ..probing.calls import QUESTION
-from ..types import ParsedResponse, Renderer, Termination, ToolCall, ToolCallStatus
+from ..types import ParsedResponse, Renderer, Termination, ToolCallStatus
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -56,13 +56,13 @@ class Parsing:
         marked: Callable[[], Renderer] | None,
     ) -> None:
         self._upstream, self._traits, self._name, self._lock, self._check = upstream, traits, name, lock, check
-        self._declarations = Declarations(name)
+        self._logged: set[str] = set()
         self.more_stops = more_stops
         self._make_marked = marked
 
     def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
-        declared = self._declarations.usable(tools)
+        declared = self._usable(tools)
         if self.more_stops.isdisjoint(ids):
             return self._parsed(ids, declared, prompt_ids)
         # The tokenizer's end of sequence ends it, which upstream would take for content: parsed without it.
@@ -142,6 +142,20 @@ class Parsing:
         except (Exception, SystemExit) as error:
             return self.unreadable(error, ids)
 
+    def _usable(self, tools: Sequence[Any] | None) -> Declared:
+        """Declarations in normal form, without those that can't be used: why not is logged, once for each reason."""
+        try:
+            return normalize_tools(tools, self._leave_out)
+        except RendererError as error:  # nothing that could be a list of declarations
+            self._leave_out(error)
+            return None
+
+    def _leave_out(self, error: RendererError) -> None:
+        reason = str(error).splitlines()[0]
+        if reason not in self._logged and len(self._logged) < 64:
+            self._logged.add(reason)
+            logger.warning("%s parses without a declaration: %s", self._name, reason)
+
     # The parsers beside the backend's own
 
     @cached_property
@@ -199,38 +213,3 @@ def _better(one: ParsedResponse, other: ParsedResponse) -> ParsedResponse:
     if other.lossless < one.lossless:
         return one
     return other if (reads(other), other.lossless) > (reads(one), one.lossless) else one
-
-
-_FIELDS: dict[str, Any] = {
-    "content": str,
-    "reasoning_content": (str, type(None)),
-    "tool_calls": list,
-    "termination": Termination,
-    "reasoning_complete": bool,
-    "lossless": bool,
-    "loss": (str, type(None)),
-}
-
-
-def checked_parsed(parsed: Any, backend: str) -> ParsedResponse:
-    """What a backend's parser returned, if it is a ``ParsedResponse`` whose fields have the types that it declares.
-
-    Raises:
-        ContractError: It isn't; the message names ``backend``.
-    """
-    who = f"backend {backend!r} returned"
-    if not isinstance(parsed, ParsedResponse):
-        raise ContractError(f"{who} {type(parsed).__name__} instead of ParsedResponse")
-    for field, kinds in _FIELDS.items():
-        if not isinstance(value := getattr(parsed, field), kinds):
-            raise ContractError(f"{who} a ParsedResponse whose {field} is {type(value).__name__}")
-    for at, call in enumerate(parsed.tool_calls):
-        if not isinstance(call, ToolCall):
-            raise ContractError(f"{who} tool_calls[{at}] as {type(call).__name__} instead of ToolCall")
-        function = call.get("function")
-        texts = (function.get("name"), function.get("arguments")) if isinstance(function, dict) else (None,)
-        if not all(isinstance(text, str) for text in (*texts, call.raw)) or not isinstance(call.status, ToolCallStatus):
-            raise ContractError(f"{who} tool_calls[{at}] with a name, arguments, raw or status of another type")
-        if call.status is ToolCallStatus.OK and not call["function"]["name"]:
-            raise ContractError(f"{who} tool_calls[{at}] that is OK and has no name")
-    return parsed

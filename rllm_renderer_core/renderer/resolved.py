@@ -16,10 +16,11 @@ from ..errors import MessageError, PinMismatchError, RendererError, RenderError,
 from ..guards.nothing_dropped.trial import Dropped
 from ..guards.returned import checked_ids, checked_tokens
 from ..guards.sampled_mask.mask import SampledMask
+from ..guards.tokenizer_works import lacking
 from ..normal_form.ids import as_ids
 from ..normal_form.messages import normalize_messages, refuse_media, unencodable
 from ..normal_form.pairing import fill_history
-from ..normal_form.tokenizer import lacking, packed
+from ..normal_form.tokenizer import packed
 from ..normal_form.tools import normalize_tools
 from ..plugin import in_probe
 from ..plugin.discovery import load_backends, warn_once

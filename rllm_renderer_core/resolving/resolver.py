@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CreateError, OptionError, ParityError, PinMismatchError, RendererError
-from ..guards.tokenizer_works import check_tokenizer
-from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
+from ..guards.tokenizer_works import check_tokenizer, lacking
+from ..normal_form.tokenizer import chat_template, load_tokenizer
 from ..plugin import Judgement, Match
 from ..plugin.discovery import Installed, cause_of, load_backends, warn_once
 from ..plugin.metadata import installed_version

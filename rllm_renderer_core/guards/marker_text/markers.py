@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...errors import TokenizerError
-from ...normal_form.tokenizer import is_plain_markup
+from ...normal_form.tokenizer import is_plain_markup, spelling
 from ...types import ParsedResponse, ToolCall
 
 GUARD = f"zq{secrets.token_hex(8)}qz"
@@ -44,7 +44,7 @@ class Markers:
             )
         self.texts -= set(short)
         self._first = tuple(sorted({text[0] for text in self.texts}))
-        self.pattern = re.compile(_trie(self.texts) or r"(?!)")
+        self.pattern = re.compile(spelling(self.texts) or r"(?!)")
         self._starts = re.compile(f"(?={self.pattern.pattern})")
 
     def in_text(self, text: str) -> bool:
@@ -141,26 +141,3 @@ def _unescaped(unit: str) -> str:
     if len(unit) == 6:
         return chr(int(unit[2:], 16))
     return unit if len(unit) == 1 else _ESCAPES.get(unit, "\ufffd")
-
-
-def _trie(texts: Iterable[str]) -> str:
-    """A pattern for any of the texts, the longest first, that shares their beginnings: vocabularies have thousands."""
-    root: dict[str, Any] = {}
-    for text in texts:
-        node = root
-        for character in text:
-            node = node.setdefault(character, {})
-        node[""] = {}
-
-    def pattern(node: dict[str, Any]) -> str:
-        # Runs without a branch are written in a row, so that the depth of the pattern is that of the branches.
-        prefix = ""
-        while len(node) == 1 and "" not in node:
-            character, node = next(iter(node.items()))
-            prefix += re.escape(character)
-        branches = [re.escape(character) + pattern(rest) for character, rest in sorted(node.items()) if character]
-        if not branches:
-            return prefix
-        return f"{prefix}(?:{'|'.join(branches)}){'?' if '' in node else ''}"
-
-    return pattern(root) if root else ""
