@@ -88,10 +88,6 @@ class IdsView(Sequence[int]):
     def __iter__(self) -> Iterator[int]:
         return islice(self.ids, self.size)
 
-    def equals(self, ids: list[int]) -> bool:
-        """Whether a list has the same ids, without a copy where the whole list is seen."""
-        return (self.ids if self.size == len(self.ids) else self.to_list()) == ids
-
     def to_list(self) -> list[int]:
         """A copy, at the cost of copying a list."""
         return self.ids[: self.size]
@@ -297,7 +293,8 @@ def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend:
     check_lengths(out, backend)
     behind = ids[len(prompt) :]
     del ids[len(prompt) :]
-    if not prompt.equals(ids) or behind[: len(sampled)] != sampled:
+    history = prompt.ids if prompt.size == len(prompt.ids) else prompt.to_list()  # no copy where the whole list is seen
+    if history != ids or behind[: len(sampled)] != sampled:
         ids.extend(behind)
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with the prompt and completion")
     # What compares equal may still be True for 1: a short history is copied instead of looked through.

@@ -55,6 +55,7 @@ def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
             )
 
 
+_JOIN = "join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
 _READ_CLOSELY = frozenset({"reasoning_content", "reasoning", "tool_calls"})
 
 
@@ -153,19 +154,14 @@ def _refuse_address(part: Mapping[str, Any], index: int, role: str) -> None:
 
 def unencodable(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> RendererError | None:
     """The error for half a surrogate pair in messages or tools, escaped in arguments too; asked where a backend failed."""
-    kinds: list[tuple[str, Any, Any]] = [("message", messages, MessageError), ("tool", tools or (), ToolError)]
-    for what, values, kind in kinds:
+    for what, values, kind in (("message", messages, MessageError), ("tool", tools or (), ToolError)):
         for index, value in enumerate(values):
             calls = [json.loads(call["function"]["arguments"]) for call in value.get("tool_calls") or ()]
             try:
                 json.dumps([value, calls], ensure_ascii=False, default=str).encode()
             except UnicodeEncodeError as error:
-                bad = error.object[error.start]
-                return kind(  # type: ignore[no-any-return]
-                    f"{what} {index} has half a surrogate pair, {bad!r}, which isn't text",
-                    fix="join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
-                    index=index,
-                )
+                said = f"{what} {index} has half a surrogate pair, {error.object[error.start]!r}, which isn't text"
+                return kind(said, fix=_JOIN, index=index)
     return None
 
 
@@ -178,7 +174,7 @@ def _refuse_surrogates(text: Any, index: int, where: str) -> None:
     except UnicodeEncodeError as error:
         raise MessageError(
             f"{where} has half a surrogate pair, {text[error.start]!r} at position {error.start}, which isn't text",
-            fix="join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
+            fix=_JOIN,
             index=index,
         ) from None
 
@@ -216,7 +212,5 @@ def _call(index: int, at: int, call: Any) -> dict[str, Any]:
         raise MessageError(f"{where} ({name}): arguments must be JSON text or a mapping", index=index)
     _refuse_surrogates(name, index, where)
     _refuse_surrogates(text, index, where)
-    out: dict[str, Any] = {} if call_id is None else {"id": str(call_id)}
-    out["type"] = "function"
-    out["function"] = {"name": name, "arguments": text}
-    return out
+    own_id = {} if call_id is None else {"id": str(call_id)}
+    return {**own_id, "type": "function", "function": {"name": name, "arguments": text}}

@@ -20,14 +20,7 @@ from ..types import ParsedResponse, Renderer, Termination, ToolCallStatus
 
 logger = logging.getLogger("rllm_renderer")
 
-BROKEN = frozenset(
-    {
-        ToolCallStatus.INVALID_JSON,
-        ToolCallStatus.UNCLOSED_BLOCK,
-        ToolCallStatus.MISSING_NAME,
-        ToolCallStatus.MALFORMED_STRUCTURE,
-    }
-)
+BROKEN = frozenset(ToolCallStatus) - {ToolCallStatus.OK, ToolCallStatus.UNKNOWN_TOOL, ToolCallStatus.INVALID_ARGUMENT}
 """Statuses of calls that don't have the format's form, whatever the tools are."""
 
 
@@ -134,7 +127,7 @@ class Parsing:
             with self._lock:
                 prompt = self._generation_prompt if prompt_ids is None else prompt_ids
                 parsed = checked_parsed(parser.parse_response(ids, tools=tools, prompt_ids=prompt), self._name)
-            if self._make_marked is None or parser is self._marked_parser:  # a tokenizer that guards what is spelled
+            if self._make_marked is None or parser is self.__dict__.get("_marked"):  # a tokenizer that guards what is spelled
                 parsed = without_guards(parsed)
             calls = [judged(call, tools) for call in parsed.tool_calls]
             broken = parsed.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
@@ -172,8 +165,6 @@ class Parsing:
         """Whether ordinary tokens spell a special token, and there is a parser that doesn't take them for it."""
         return self._check is not None and self._check.spells(ids) and self._marked is not None
 
-    _marked_parser: Any = None
-
     @cached_property
     def _marked(self) -> Any:
         """The parser for completions in which ordinary tokens spell a special token: there it is text. ``None``: there is none.
@@ -182,10 +173,9 @@ class Parsing:
         """
         try:
             with self._lock:
-                self._marked_parser = None if self._make_marked is None else self._make_marked()
+                return None if self._make_marked is None else self._make_marked()
         except Exception:  # a tokenizer that doesn't tell its special tokens
             return None
-        return self._marked_parser
 
     @cached_property
     def _generation_prompt(self) -> list[int] | None:

@@ -68,11 +68,9 @@ class ResolvedRenderer(Bridging):
             OptionError, TokenizerError: ``"literal"`` can't be had with this backend or this tokenizer.
         """
         backend, query, coverage, _, parse_check = self._made_of
-        resolution = self.resolution
-        options = {**resolution.options, "marker_text": marker_text}
-        if marker_text == "allow":
-            del options["marker_text"]
-        return ResolvedRenderer(backend, query, coverage, replace(resolution, options=options), marker_text, parse_check)
+        options = {name: value for name, value in self.resolution.options.items() if name != "marker_text"}
+        options |= {} if marker_text == "allow" else {"marker_text": marker_text}
+        return ResolvedRenderer(backend, query, coverage, replace(self.resolution, options=options), marker_text, parse_check)
 
     @property
     def parses_tool_calls(self) -> bool:
