@@ -115,24 +115,15 @@ def _plain(ids: list[Any], limit: int) -> bool:
         return False
     if type(total) is not int:  # one that is like an int, as NumPy's
         return False
-    if limit == LIMIT and sys.byteorder == "little" and packed.itemsize == 4:
-        # Read as bytes: the highest of an id below LIMIT is ASCII, and 0 and 1, as which a bool comes, have three zeros.
-        data = packed.tobytes()
-        if data[3::4].isascii() and b"\0\0\0\0" not in data and b"\1\0\0\0" not in data:
-            return True
-    largest, least = _scanned(packed)
-    return largest < limit and all(type(ids[at]) is int for at in least)
-
-
-def _scanned(packed: array[int]) -> tuple[int, Sequence[int]]:
-    """The largest id, and where 0 and 1 are: a bool is one of those."""
     if not packed:
-        return 0, ()
+        return True
     numpy = sys.modules.get("numpy")  # not worth an import; where a trainer runs, it is there
     if numpy is None:
-        return max(packed), [at for at, value in enumerate(packed) if value < 2]
-    values = numpy.frombuffer(packed, _DTYPE)
-    return int(values.max()), (values < 2).nonzero()[0].tolist()
+        largest, least = max(packed), [at for at, value in enumerate(packed) if value < 2]
+    else:
+        values = numpy.frombuffer(packed, _DTYPE)
+        largest, least = int(values.max()), (values < 2).nonzero()[0].tolist()
+    return largest < limit and all(type(ids[at]) is int for at in least)  # a bool is 0 or 1
 
 
 def _as_id(value: Any, index: int, what: str, limit: int) -> int:
@@ -156,8 +147,7 @@ def _as_id(value: Any, index: int, what: str, limit: int) -> int:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"a {type(value).__name__}"
+    return text if len(text := repr(value)) <= 40 else f"a {type(value).__name__}"
 
 
 def common_prefix(one: Iterable[object], other: Iterable[object]) -> int:

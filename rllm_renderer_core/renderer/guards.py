@@ -1,7 +1,6 @@
 """The guards of one resolved renderer, each made when it is first asked for.
 
-Before the backend: ``_marker_text``, ``_turn_end``. Behind it: ``_span_encoding``, ``_nothing_dropped``, and for parsed
-completions ``_parsing`` with its check.
+Before the backend: ``_marker_text``, ``_turn_end``. Behind it: ``_span_encoding``, ``_nothing_dropped``, ``_parse_check``.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import ContractError
-from ..guards.marker_text.marked import MarkedTokenizer
 from ..guards.marker_text.marker_text import MarkerText
 from ..guards.nothing_dropped.dropped import NothingDropped
 from ..guards.parse_check.checking import ParseCheck
@@ -24,7 +22,6 @@ from ..plugin import Backend, Coverage, Query, RendererTraits, rendering_probes
 from ..probing.format import Format
 from ..probing.text import Decoder
 from ..types import Renderer
-from .parsing import Parsing
 from .resolution import Resolution
 
 
@@ -47,14 +44,15 @@ class Guards:
             raise ContractError(f"backend {backend.name!r} created a {type(self.upstream).__name__}, which isn't a Renderer")
         self.resolution, self.query, self.tokenizer = resolution, query, query.tokenizer
         self.backend, self.name, self.has_bridge = resolution.backend, resolution.renderer, resolution.has_bridge
-        self.by_template = coverage.by_template
+        self.by_template, self._label = coverage.by_template, f"{self.backend}:{self.name}"
+        self._literal, self._logged = marker_text == "literal", set[str]()
         self._made_of = (backend, query, coverage, marker_text, parse_check)
         self._lock = lock_of(query.tokenizer)
         self._limit = id_limit(query.tokenizer)
         with self._lock:
             self.traits = RendererTraits.of(self.upstream)
             if self._marker_text is not None:
-                self._marker_text.prove(self.upstream, f"{self.backend}:{self.name}")
+                self._marker_text.prove(self.upstream, self._label)
         if not self.traits.lazy_stops:
             _ = self.more_stops, self.stop_strings  # wrong ones are refused here
 
@@ -103,20 +101,12 @@ class Guards:
     @cached_property
     def _nothing_dropped(self) -> NothingDropped:
         decode = getattr(self.query.tokenizer, "decode", None)
-        name, mode = f"{self.backend}:{self.name}", self.resolution.options.get("dropped", "error")
-        return NothingDropped(self.upstream.render_ids, decode, name, self._lock, mode)
+        mode = self.resolution.options.get("dropped", "error")
+        return NothingDropped(self.upstream.render_ids, decode, self._label, self._lock, mode)
 
     @cached_property
-    def _parsing(self) -> Parsing:
-        backend, query, coverage, marker_text, parse_check = self._made_of
-        check = None
-        if parse_check and callable(getattr(self._tokenizer, "decode", None)):
-            decoder = self._format.decoder
-            check = ParseCheck(self._format, self._tokenizer, self.traits, lambda ms: decoder.text(self._probe(ms)))
-
-        def marked() -> Renderer:
-            return backend.create(replace(query, tokenizer=MarkedTokenizer(self._tokenizer)), coverage)
-
-        name = f"{self.backend}:{self.name}"
-        making = marked if marker_text != "literal" else None
-        return Parsing(self.upstream, self.traits, name, self._lock, check, more_stops=self.more_stops, marked=making)
+    def _parse_check(self) -> ParseCheck | None:
+        if not self._made_of[-1] or not callable(getattr(self._tokenizer, "decode", None)):
+            return None
+        decoder = self._format.decoder
+        return ParseCheck(self._format, self._tokenizer, self.traits, lambda messages: decoder.text(self._probe(messages)))

@@ -46,7 +46,7 @@ class ResolvedRenderer(Bridging):
     """
 
     def __repr__(self) -> str:
-        return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
+        return f"<{self._label} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         backend, query, coverage, *more = self._made_of
@@ -141,7 +141,7 @@ class ResolvedRenderer(Bridging):
         prepared = normalize_messages(messages)
         declared = None if tools is None else normalize_tools(tools)
         if not self.traits.supports_media:
-            refuse_media(prepared, f"{self.backend}:{self.name}")
+            refuse_media(prepared, self._label)
         if self.traits.fills_result_names:
             prepared = fill_history(prepared)
         if self._marker_text is None:
@@ -171,11 +171,11 @@ class ResolvedRenderer(Bridging):
         except RendererError:
             raise
         except (Exception, SystemExit) as error:
-            lacks = lacking(self.query.tokenizer, error, f"{self.backend}:{self.name}")
+            lacks = lacking(self.query.tokenizer, error, self._label)
             raise (
                 lacks
                 or unencodable(messages, tools)
-                or RenderError(f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}")
+                or RenderError(f"{self._label} can't render these messages: {type(error).__name__}: {error}")
             ) from error
 
     # Parsing and stops
@@ -191,8 +191,8 @@ class ResolvedRenderer(Bridging):
             ids = as_ids(token_ids, "token_ids", limit=self._limit)
             prompt = None if prompt_ids is None else as_ids(prompt_ids, "prompt_ids", limit=self._limit)
         except Exception as error:  # TokenIdError, or what an iterator raises
-            return self._parsing.unreadable(error)
-        return self._parsing.parse(list(ids), tools, prompt)
+            return self._unreadable(error)
+        return self._parse(list(ids), tools, prompt)
 
     def as_ids(self, ids: Any, what: str = "token ids") -> list[int]:
         """Ids of this vocabulary as a list of ``int``, from a list, a tuple, an array of NumPy or torch; a list isn't copied.

@@ -80,20 +80,17 @@ class Markers:
             return [self.guarded_value(each) for each in value]
         return value
 
-    def guarded_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Messages in normal form with every text guarded: contents, reasoning, names, ids, arguments."""
-        return [self._guarded_message(message) for message in messages]
-
-    def _guarded_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        out: dict[str, Any] = {}
+    def guarded_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message in normal form with every text guarded: contents, reasoning, names, ids, arguments."""
+        guarded: dict[str, Any] = {}
         for key, value in message.items():
             if key == "tool_calls":
-                out[key] = [self._guarded_call(call) for call in value]
+                guarded[key] = [self._guarded_call(call) for call in value]
             elif key == "content" and not isinstance(value, str):
-                out[key] = [{**part, "text": self.guarded(part["text"])} if "text" in part else part for part in value]
+                guarded[key] = [{**part, "text": self.guarded(part["text"])} if "text" in part else part for part in value]
             else:
-                out[key] = value if key == "role" else self.guarded_value(value)
-        return out
+                guarded[key] = value if key == "role" else self.guarded_value(value)
+        return guarded
 
     def _guarded_call(self, call: Mapping[str, Any]) -> dict[str, Any]:
         function = call["function"]
