@@ -181,7 +181,7 @@ def _refuse_surrogates(text: Any, index: int, where: str) -> None:
 
 def _read(value: Any, *keys: str) -> list[Any]:
     """What a mapping, an object of a client's library (pydantic), or one of plain attributes has under the keys."""
-    source = as_mapping(value)
+    source = value if isinstance(value, dict) else as_mapping(value)
     return [getattr(value, key, None) if source is None else source.get(key) for key in keys]
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 from ..errors import RendererError
@@ -104,7 +105,7 @@ class Parsing(Guards):
                 parsed = checked_parsed(parser.parse_response(ids, tools=tools, prompt_ids=prompt), self._label)
             if self._literal or parser is self.__dict__.get("_marked"):  # a tokenizer that guards what is spelled
                 parsed = without_guards(parsed)
-            calls = [judged(call, tools) for call in parsed.tool_calls]
+            calls = [*map(judged, parsed.tool_calls, repeat(tools))]
             broken = parsed.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
             return replace(parsed, tool_calls=calls, termination=Termination.MALFORMED if broken else parsed.termination)
         except (Exception, SystemExit) as error:

@@ -18,7 +18,6 @@ from typing import Any
 
 from ...errors import ContractError
 from ...normal_form.arguments import json_status
-from ...normal_form.ids import last_of
 from ...normal_form.tokenizer import controlling_tokens, spelling
 from ...plugin import RendererTraits
 from ...probing.format import Format
@@ -134,7 +133,7 @@ class ParseCheck:
     def _ending(self, prompt_ids: Sequence[int]) -> int | None:
         """Whether a prompt's last control token opens (0) or closes (1) reasoning; ``None`` where it does neither."""
         control, pair = self._decoder.control, self._format.any_reasoning_ids
-        last = last_of(control, prompt_ids)
+        last = next((token for token in reversed(prompt_ids) if token in control), None)
         return pair.index(last) if last is not None and last in pair else None
 
     def _has_special_token(self, content: str, atoms: Sequence[Atom]) -> bool:

@@ -1,6 +1,6 @@
 """Re-encodes all that lies between two control tokens at once, headers with what follows them, as a chat template's text is.
 
-Where a renderer needs it (texts with white space at an edge, an empty block of reasoning in the last turn) is learned once, from
+Where a renderer needs it (texts with white space at an edge, an empty block of reasoning in the last turn) is learned once, of
 made-up conversations; then only conversations with such a place cost more than a look at the edges of their texts.
 """
 

@@ -93,7 +93,7 @@ class TurnEndGuard:
         """
         if not markers:
             return False
-        last = last_of(markers, sampled)
+        last = next((token for token in reversed(sampled) if token in markers), None)
         if last is None:
             end = prompt[-_PROMPT_END:]
             last = last_of(markers, end)
