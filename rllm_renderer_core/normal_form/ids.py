@@ -11,8 +11,8 @@ import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import islice
-from typing import Any, overload
+from itertools import islice, takewhile
+from typing import Any, TypeGuard, overload
 
 from ..errors import ContractError, TokenIdError
 from ..types import RenderedTokens
@@ -45,8 +45,7 @@ def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> li
         ids = _listed(ids, what)
     limit = LIMIT if limit is None else limit
     if are_ids(ids, limit):
-        out: list[int] = ids
-        return out
+        return ids
     return [_as_id(value, index, what, limit) for index, value in enumerate(ids)]
 
 
@@ -55,7 +54,7 @@ def last_of(wanted: Collection[int], ids: Sequence[int]) -> int | None:
     return next((token for token in reversed(ids) if token in wanted), None)
 
 
-def are_ids(ids: list[Any], limit: int = LIMIT) -> bool:
+def are_ids(ids: list[Any], limit: int = LIMIT) -> TypeGuard[list[int]]:
     """Whether a list holds ``int`` from 0 to ``limit`` alone; of a long list as ``WHOLE`` says."""
     return _plain(ids if len(ids) <= WHOLE else [*ids[:512], *ids[512:-512:64], *ids[-512:]], limit)
 
@@ -152,12 +151,7 @@ def _shown(value: Any) -> str:
 
 def common_prefix(one: Iterable[object], other: Iterable[object]) -> int:
     """How many ids, or letters, two sequences begin with alike; of two reversed ones, how many they end with."""
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
+    return sum(takewhile(bool, map(operator.eq, one, other)))
 
 
 class BridgedTokens(RenderedTokens):
@@ -243,14 +237,8 @@ def checked_bridge(
 ) -> BridgedTokens:
     """A bridge that starts with the previous prompt and completion, id for id, and adds to them: the prefix guarantee.
 
-    Args:
-        out: What the backend returned.
-        prompt: The previous prompt.
-        given: What the backend got as the previous prompt: where ``out`` is a :class:`BridgedTokens` over that very object,
-            its ids start with it by construction, and nothing of it is copied or compared.
-        sampled: The completion.
-        backend: The backend's name.
-        messages: How many new messages there are.
+    ``given`` is what the backend got as the prompt: ``BridgedTokens`` over that very object start with it by construction, and
+    nothing of it is copied or compared.
 
     Raises:
         ContractError: It doesn't.

@@ -131,9 +131,8 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
                 fix=f"use text or one of {', '.join(sorted(MEDIA_TYPES))}",
                 index=index,
             )
-    for part in parts:
-        _refuse_surrogates(part.get("text"), index, f"message {index} ({role})")
-    _refuse_surrogates(thinking, index, f"message {index} ({role})")
+    for text in (*(part.get("text") for part in parts), thinking):
+        _refuse_surrogates(text, index, f"message {index} ({role})")
     if any(part["type"] != "text" for part in parts):
         return parts, thinking
     return "".join(part["text"] for part in parts), thinking

@@ -155,13 +155,12 @@ def fill_results(calls: Sequence[Call], messages: list[dict[str, Any]]) -> list[
         given = message.get("tool_call_id")
         extra: dict[str, Any] = {}
         if pairing is not None and len(calls) == len(at) == 1:
-            name, call_id = pairing[0]
-            extra = {"name": name} if call_id is None else {"name": name, "tool_call_id": call_id}
+            extra = dict(zip(("name", "tool_call_id"), pairing[0], strict=True))
         elif given in by_id:
             extra = {"name": by_id[given]}
         elif len(names) == 1 and (given is None or not by_id):
             extra = {"name": next(iter(names))}
-        out[index] = {**message, **{key: value for key, value in extra.items() if not message.get(key)}}
+        out[index] = {**message, **{key: value for key, value in extra.items() if value is not None and not message.get(key)}}
     return out
 
 

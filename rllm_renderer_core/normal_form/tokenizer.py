@@ -43,14 +43,9 @@ def special_ids(tokenizer: Any) -> frozenset[int]:
 
 def added_tokens(tokenizer: Any) -> dict[str, int]:
     """Text and id of each added token; empty where the tokenizer doesn't tell."""
-    found: dict[str, int] = {}
-    get_added_vocab = getattr(tokenizer, "get_added_vocab", None)
-    if callable(get_added_vocab):
-        found.update(get_added_vocab())
-    decoder = getattr(tokenizer, "added_tokens_decoder", None)
-    if isinstance(decoder, dict):
-        found.update({str(token): index for index, token in decoder.items()})
-    return found
+    get_added_vocab, decoder = (getattr(tokenizer, name, None) for name in ("get_added_vocab", "added_tokens_decoder"))
+    added: dict[str, int] = dict(get_added_vocab()) if callable(get_added_vocab) else {}
+    return added | ({str(token): index for index, token in decoder.items()} if isinstance(decoder, dict) else {})
 
 
 _HTML = """
@@ -139,10 +134,7 @@ def reasoning_ids(tokenizer: Any) -> tuple[int, int] | tuple[()]:
 
 def eos_ids(tokenizer: Any) -> list[int]:
     """The tokenizer's end-of-sequence id, with those of a ``generation_config.json`` in the tokenizer's own local folder."""
-    found: list[int] = []
-    eos = getattr(tokenizer, "eos_token_id", None)
-    if isinstance(eos, int):
-        found.append(eos)
+    listed: Any = None
     path = os.path.join(str(getattr(tokenizer, "name_or_path", "") or ""), "generation_config.json")
     if os.path.isfile(path):
         try:
@@ -150,8 +142,8 @@ def eos_ids(tokenizer: Any) -> list[int]:
                 listed = json.load(file).get("eos_token_id")
         except (OSError, ValueError, AttributeError) as error:
             raise TokenizerError(f"{path} can't be read: {error}", fix="repair it, or delete it") from error
-        found.extend(each for each in (listed if isinstance(listed, list) else [listed]) if isinstance(each, int))
-    return list(dict.fromkeys(found))
+    known = (getattr(tokenizer, "eos_token_id", None), *(listed if isinstance(listed, list) else [listed]))
+    return list(dict.fromkeys(token for token in known if isinstance(token, int)))
 
 
 def chat_templates(tokenizer: Any) -> dict[str, str]:

@@ -37,8 +37,9 @@ class Guards:
         marker_text: str = "allow",
         parse_check: bool = True,
     ) -> None:
-        self._marker_text = None if marker_text == "allow" else MarkerText(marker_text, without_cleanup(query.tokenizer))
-        given = without_cleanup(query.tokenizer) if self._marker_text is None else self._marker_text.tokenizer
+        self._tokenizer = without_cleanup(query.tokenizer)
+        self._marker_text = None if marker_text == "allow" else MarkerText(marker_text, self._tokenizer)
+        given = self._tokenizer if self._marker_text is None else self._marker_text.tokenizer
         self.upstream = backend.create(replace(query, tokenizer=given), coverage)
         if not isinstance(self.upstream, Renderer):
             raise ContractError(f"backend {backend.name!r} created a {type(self.upstream).__name__}, which isn't a Renderer")
@@ -72,11 +73,6 @@ class Guards:
         """Ids at which sampling stops too, though they close no turn of the format: the tokenizer's end of sequence."""
         return frozenset(eos_ids(self.query.tokenizer)) - self.stops
 
-    @cached_property
-    def _tokenizer(self) -> Any:
-        """The tokenizer, with a ``decode`` that leaves spaces as they are."""
-        return without_cleanup(self.query.tokenizer)
-
     def _probe(self, messages: list[dict[str, Any]]) -> Sequence[int]:
         """A probe conversation through the backend's renderer alone."""
         prepared = messages if self._marker_text is None else self._marker_text.messages(messages)
@@ -94,9 +90,8 @@ class Guards:
 
     @cached_property
     def _span_encoding(self) -> SpanEncoding | None:
-        if not self.traits.encodes_spans_apart:
-            return None
-        return SpanEncoding(self.upstream.render_ids, self._tokenizer, self._lock)
+        wanted = self.traits.encodes_spans_apart
+        return SpanEncoding(self.upstream.render_ids, self._tokenizer, self._lock) if wanted else None
 
     @cached_property
     def _nothing_dropped(self) -> NothingDropped:

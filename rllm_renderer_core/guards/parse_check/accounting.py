@@ -66,9 +66,8 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: frozenset[str]
             shown = piece.text if len(piece.text) <= 80 else piece.text[:77] + "..."
             raise Unaccounted(f"{shown!r} was sampled, and is neither in the reasoning nor in the content as it was written")
         states = following if len(following) <= _STATES else set(sorted(following)[-_STATES:])
-    if not any(
-        not reasoning[one:].strip() and not content[two:].strip() for one, two in states for reasoning, content in [goal]
-    ):
+    reasoning, content = goal
+    if not any(not reasoning[one:].strip() and not content[two:].strip() for one, two in states):
         raise Unaccounted("the reasoning or the content has text that wasn't sampled there, or has it twice")
 
 
@@ -121,7 +120,7 @@ def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequ
     split = re.compile("|".join(map(re.escape, tags))) if tags else None
     first = 0
     for atom in atoms:
-        at, ending = atom.start, (atom.start + len(atom.text))
+        at, ending = atom.start, atom.end
         while first < len(spans) and spans[first][1] <= at:
             first += 1
         following = first
@@ -224,7 +223,7 @@ def thoughts(
             found += [] if start is None else [(start, atom.start)]
             start = None
         elif start is None:
-            start = atom.start + len(atom.text)
+            start = atom.end
     if start is not None and (closed or not calls_end):
         found.append((start, atoms[-1].end))
     return found
@@ -246,7 +245,7 @@ def kept_whole(atoms: Sequence[Atom], parsed: ParsedResponse, reasoning: Sequenc
     thought = None if closed else text[: first.start].strip().removeprefix(reasoning[0]).strip("\n")
     return replace(
         parsed,
-        content=text if closed else text[(first.start + len(first.text)) :].lstrip("\n"),
+        content=text if closed else text[first.end :].lstrip("\n"),
         reasoning_content=thought or None,
         reasoning_complete=True,
     )

@@ -104,9 +104,5 @@ def _supplied(ids: Sequence[int], start: int, end: int, opener: Sequence[int]) -
     """How many ids at the start of the run are the opener's: those that complete what stands before the run."""
     for before in range(min(len(opener), start), -1, -1):
         if list(ids[start - before : start]) == list(opener[:before]):
-            rest = opener[before:]
-            count = 0
-            while count < len(rest) and start + count < end and ids[start + count] == rest[count]:
-                count += 1
-            return count
+            return common_prefix(opener[before:], ids[start:end])
     return 0
