@@ -120,7 +120,7 @@ def _outside(atoms: Sequence[Atom], spans: Sequence[tuple[int, int]], tags: Sequ
     split = re.compile("|".join(map(re.escape, tags))) if tags else None
     first = 0
     for atom in atoms:
-        at, ending = atom.start, atom.end
+        at, ending = atom.start, (atom.start + len(atom.text))
         while first < len(spans) and spans[first][1] <= at:
             first += 1
         following = first
@@ -223,7 +223,7 @@ def thoughts(
             found += [] if start is None else [(start, atom.start)]
             start = None
         elif start is None:
-            start = atom.end
+            start = atom.start + len(atom.text)
     if start is not None and (closed or not calls_end):
         found.append((start, atoms[-1].end))
     return found
@@ -245,7 +245,7 @@ def kept_whole(atoms: Sequence[Atom], parsed: ParsedResponse, reasoning: Sequenc
     thought = None if closed else text[: first.start].strip().removeprefix(reasoning[0]).strip("\n")
     return replace(
         parsed,
-        content=text if closed else text[first.end :].lstrip("\n"),
+        content=text if closed else text[(first.start + len(first.text)) :].lstrip("\n"),
         reasoning_content=thought or None,
         reasoning_complete=True,
     )

@@ -177,7 +177,7 @@ class ParseCheck:
         """Whether ordinary ids of a call spell a control token that its name and arguments don't have: read as that token."""
         marks: set[str] = set()
         for atom in atoms:
-            if not atom.control and atom.start < span[1] and atom.end > span[0]:
+            if not atom.control and atom.start < span[1] and (atom.start + len(atom.text)) > span[0]:
                 marks.update(self._control_texts.findall(atom.text[max(0, span[0] - atom.start) : span[1] - atom.start]))
         if not marks:
             return False
