@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rllm_renderer_core.errors import BridgeDeclined, OptionError, RendererError
+from rllm_renderer_core.guards.parse_check.checking import checked_parsed
 from rllm_renderer_core.normal_form.ids import common_prefix
 from rllm_renderer_core.normal_form.tokenizer import lock_of
 from rllm_renderer_core.plugin import Detected, Query, Registered, rendering_probes
-from rllm_renderer_core.renderer.parsing import checked_parsed
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.renderer.sources import LENGTH
 
