@@ -19,8 +19,9 @@ from .literals import atoms, core, until_stop
 from .probes import KEYS, NAMES, TOOLS, Probes, result_of
 from .turn_format import Turn, TurnFormat
 
-RIGHT, SAME_IDS, FLAGGED, WRONG, UNREACHABLE = "right", "same ids", "flagged", "wrong", "unreachable"
-"""Outcomes. ``same ids``: another turn than the probe, which the template writes alike. ``unreachable``: no completion makes
+RIGHT, RIGHT_CALLS, SAME_IDS, FLAGGED, WRONG = "right", "right, with calls", "same ids", "flagged", "wrong"
+UNREACHABLE = "unreachable"
+"""Verdicts. ``same ids``: another turn than the probe, which the template writes alike. ``unreachable``: no completion makes
 the turn."""
 
 _TAG = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
@@ -69,32 +70,18 @@ class AssistantTurn:
         return (self.reasoning or "").strip(), self.content.strip(), canonical(self.calls)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one probe turn; ``calls`` and ``reasoning`` say whether it was read back with such."""
-
-    verdict: str
-    calls: bool = False
-    reasoning: bool = False
-
-
 class Proof:
-    """Parses probe turns back with formats.
-
-    Args:
-        probes: Renders them.
-        end: Called for the stop that a render without one ends with.
-    """
+    """Parses probe turns back with formats; ``end`` is called for the stop that a render without one ends with."""
 
     def __init__(self, probes: Probes, end: Callable[[], str]) -> None:
         self.probes, self._end = probes, end
 
-    def of(self, form: TurnFormat) -> dict[str, Outcome]:
-        """The outcome of every probe turn, by its label."""
-        seen: dict[str, Outcome] = {}
+    def of(self, form: TurnFormat) -> dict[str, str]:
+        """The verdict on every probe turn, by its label; the first that is wrong is the last."""
+        seen: dict[str, str] = {}
         for said in self._turns(form):
-            seen[said.label] = self.outcome(form, said)
-            if seen[said.label].verdict == WRONG:
+            seen[said.label] = self.verdict(form, said)
+            if seen[said.label] == WRONG:
                 return seen
         return seen | self._behind_others(form)
 
@@ -113,9 +100,9 @@ class Proof:
             yield AssistantTurn("content and a call" + beside, reasoning, "Let me see.\n\n- now", _SEVERAL[2:])
             yield AssistantTurn("content and two calls" + beside, reasoning, "Let me see.", _SEVERAL[:2])
 
-    def _behind_others(self, form: TurnFormat) -> dict[str, Outcome]:
+    def _behind_others(self, form: TurnFormat) -> dict[str, str]:
         """The same behind other histories, whose prompts may open a turn in another way."""
-        probes, seen = self.probes, dict[str, Outcome]()
+        probes, seen = self.probes, dict[str, str]()
         call = (NAMES[0], ARGUMENTS["a string"])
         histories = {
             "a system message": [{"role": "system", "content": "Be brief."}, *probes.history],
@@ -131,24 +118,17 @@ class Proof:
                     turns = [AssistantTurn(f"text{beside} behind {behind}", reasoning, "Plain text.")]
                     if form.calls is not None:
                         turns.append(AssistantTurn(f"a call{beside} behind {behind}", reasoning, "", [call]))
-                    seen |= {said.label: self.outcome(form, said) for said in turns}
+                    seen |= {said.label: self.verdict(form, said) for said in turns}
         return seen
 
-    def outcome(self, form: TurnFormat, said: AssistantTurn) -> Outcome:
+    def verdict(self, form: TurnFormat, said: AssistantTurn) -> str:
         """Renders one turn, parses its completion and compares."""
         text, opened, shown = self._sampled(form, said)
-        if text is None:
-            return Outcome(UNREACHABLE)
-        turn = form.parse(text, opened, TOOLS)
-        return Outcome(self._verdict(turn, said, shown), bool(turn.calls), bool(turn.reasoning))
+        return UNREACHABLE if text is None else self._verdict(form.parse(text, opened, TOOLS), said, shown)
 
     def completions(self, form: TurnFormat, *, calls: bool = False) -> Iterator[tuple[str, AssistantTurn]]:
-        """The probe turns that a completion behind the prompt makes: the completion, and the parts that it shows.
-
-        Args:
-            form: The format that tells prompt and completion apart.
-            calls: Turns with calls too where the format has none.
-        """
+        """The probe turns that a completion behind the prompt makes: the completion, and the parts that it shows; with
+        ``calls`` those with calls too where the format has none."""
         for said in self._turns(form, calls=calls):
             text, opened, shown = self._sampled(form, said)
             if text is not None and opened == form.opened_by(self.probes.prompt):
@@ -156,7 +136,7 @@ class Proof:
 
     def reads_back(self, form: TurnFormat, text: str, said: AssistantTurn) -> bool:
         """Whether a format reads one of these completions as what it is."""
-        return self._verdict(form.parse(text, form.opened_by(self.probes.prompt), TOOLS), said, said) == RIGHT
+        return self._verdict(form.parse(text, form.opened_by(self.probes.prompt), TOOLS), said, said) in (RIGHT, RIGHT_CALLS)
 
     def _sampled(self, form: TurnFormat, said: AssistantTurn) -> tuple[str | None, bool, AssistantTurn]:
         """The completion of a turn up to its stop, whether reasoning is open before it, and what of the turn it shows."""
@@ -181,7 +161,7 @@ class Proof:
         if extra and body.lstrip().startswith(extra):  # the same, but for white space
             body, extra = body.lstrip()[len(extra) :], ""
         if extra and closing:  # the prompt opens, or opens and closes, reasoning that history doesn't show
-            if "".join(extra.split()) not in ("".join(each.split()) for each in (opening, closing, opening + closing)):
+            if "".join(extra.split()) not in ("".join(text.split()) for text in (opening, closing, opening + closing)):
                 return None, False
             if closing in extra and reasoning and reasoning in body:  # behind a prompt that opens it and doesn't close it
                 body, opened = body[body.index(reasoning) :], True
@@ -199,7 +179,7 @@ class Proof:
             return FLAGGED
         read = AssistantTurn("", turn.reasoning, turn.content, [(call.name, _mapping(call.arguments)) for call in turn.calls])
         if read.comparable == shown.comparable:
-            return RIGHT
+            return RIGHT_CALLS if turn.calls else RIGHT
         again = self.probes.rendered([self._message(read)])
         return SAME_IDS if again is not None and again == self.probes.rendered([self._message(said)]) else WRONG
 

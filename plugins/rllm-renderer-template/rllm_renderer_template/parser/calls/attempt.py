@@ -43,22 +43,17 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Sample:
-    """Renders of one call and of two, in which each name, id, key and value is a word of its own.
+    """Renders of one call and of two, in which each name, id, key and value is a word of its own (see ``probes``).
 
     Attributes:
         one: The render with one call; ``low`` is where the assistant's turn may begin in it.
         two: The render with two, ``None`` where no second one shows; ``two_low`` lies behind the first call's value in it.
-        names, ids, keys, values: The words of the first call and of the second.
     """
 
     one: str
     low: int
     two: str | None
     two_low: int
-    names: tuple[str, str]
-    ids: tuple[str, str]
-    keys: tuple[str, str]
-    values: tuple[str, str]
 
     def first(self, *words: str, text: str = "", low: int = -1, high: int | None = None) -> int | None:
         """Where the first of these words stands in the turn."""
