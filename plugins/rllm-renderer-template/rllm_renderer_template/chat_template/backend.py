@@ -7,6 +7,7 @@ A template of unknown make says nothing about bridges, so ``SeamBridge`` proves 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,12 +59,10 @@ class ChatTemplateBackend(Backend):
     def parsing(self, query: Query, coverage: Coverage) -> str:
         try:
             renderer = self.create(query, coverage)
-            first = ""
             if renderer.messages is not None:
-                first = "harmony's messages; beside it "
-            elif renderer.shipped is not None:
-                first = "the checkpoint's own response template, proven by round trips; beside it "
-            return f"{first}{renderer.parser}"
+                return f"harmony's messages; beside it {renderer.parser}"
+            shipped = "the checkpoint's own response template, proven by round trips; beside it "
+            return f"{shipped if renderer.shipped is not None else ''}{renderer.parser}"
         except Exception as error:  # an option that the template can't honour, a template that doesn't compile
             return f"no completion can be parsed: {reason_of(error)}"
 
@@ -78,14 +77,13 @@ def why_no_bridge(query: Query) -> str | None:
     if query.tokenizer is None:
         return None
     with lock_of(query.tokenizer):
-        tried = remembered(query.tokenizer, "bridges", options_of(query))  # coverage is asked more than once
+        tried: dict[str, str | None] = remembered(query.tokenizer, "bridges", options_of(query))  # asked more than once
         if not tried:
             try:
                 tried["why not"] = ChatTemplateRenderer(query.tokenizer, _template_variables(query)).why_no_bridge()
             except Exception as error:  # creating the renderer raises it, with its fix
                 tried["why not"] = f"the template can't be tried: {type(error).__name__}"
-        why: str | None = tried["why not"]
-        return why
+        return tried["why not"]
 
 
 def _template_variables(query: Query) -> dict[str, Any]:
@@ -104,30 +102,21 @@ def _template_variables(query: Query) -> dict[str, Any]:
         known |= meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
     for key in query.chat_template_kwargs:
         if key not in known:
-            raise OptionError(
-                f"chat_template_kwargs: the chat template has no variable {key!r}, backend {TEMPLATE_BACKEND} can't honour it",
-                fix=f"its variables are {', '.join(sorted(known)) or 'none'}",
-                option="chat_template_kwargs",
-                backend=TEMPLATE_BACKEND,
-            )
+            text = f"chat_template_kwargs: the chat template has no variable {key!r}"
+            raise _cant_honour("chat_template_kwargs", text, f"its variables are {', '.join(sorted(known)) or 'none'}")
     if query.thinking is not None:
         variable = next((name for name in THINKING_VARIABLES if name in known), None)
         if variable is None:
-            raise OptionError(
-                f"thinking={query.thinking}: the chat template has no variable for it, "
-                f"backend {TEMPLATE_BACKEND} can't honour it",
-                fix="leave thinking out, or pass the template's own variable in chat_template_kwargs",
-                option="thinking",
-                backend=TEMPLATE_BACKEND,
-            )
+            fix = "leave thinking out, or pass the template's own variable in chat_template_kwargs"
+            raise _cant_honour("thinking", f"thinking={query.thinking}: the chat template has no variable for it", fix)
         kwargs[variable] = query.thinking
     return kwargs
 
 
+def _cant_honour(option: str, text: str, fix: str) -> OptionError:
+    return OptionError(f"{text}, backend {TEMPLATE_BACKEND} can't honour it", fix=fix, option=option, backend=TEMPLATE_BACKEND)
+
+
 def _without_generation_tags(source: str) -> str:
     """The template without transformers' ``generation`` blocks, which plain Jinja can't parse."""
-    for tag in ("generation", "endgeneration"):
-        for left in ("{%", "{%-"):
-            for right in ("%}", "-%}"):
-                source = source.replace(f"{left} {tag} {right}", "")
-    return source
+    return re.sub(r"\{%-? (?:end)?generation -?%\}", "", source)

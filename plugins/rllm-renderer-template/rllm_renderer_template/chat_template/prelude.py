@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
-
-from rllm_renderer_core.types import Message
 
 CLOCK = "strftime_now"
 """The function by which templates print today's date."""
@@ -61,8 +59,3 @@ def clock(source: str, day: Callable[[str], str]) -> str:
     why = '{{ raise_exception("the day is known in the forms alone that the template names") }}'
     unknown = f"{{%- if form not in {json.dumps(list(known))} -%}}{why}{{%- endif -%}}"
     return f"{{%- macro {CLOCK}(form) -%}}{branches}{unknown}{{%- endmacro %}}\n"
-
-
-def lacks_nulls(messages: Sequence[Message]) -> bool:
-    """Whether a message has ``None`` for its content."""
-    return any("content" in message and message["content"] is None for message in messages)

@@ -22,12 +22,8 @@ _THOUGHTS = "thoughts"
 
 
 class TurnForm:
-    """How this template wants messages, where tools are declared or where none are.
-
-    Args:
-        text_of: Renders without a generation prompt.
-        declared: Whether tools are declared: some templates show calls only then, or have another form for it.
-    """
+    """How this template wants messages, where tools are declared or where none are: some show calls only then, or have another
+    form for it. ``text_of`` renders without a generation prompt."""
 
     def __init__(self, text_of: TextOf, declared: bool) -> None:
         self._text_of, self._declared = text_of, declared
@@ -43,10 +39,6 @@ class TurnForm:
         if any(message.get("reasoning_content") for message in messages) and self._takes_blocks:
             return [in_blocks(message) for message in messages]
         return [with_parts(message) for message in messages] if self._takes_parts else messages
-
-    @cached_property
-    def _tools(self) -> list[dict[str, Any]] | None:
-        return [TOOL] if self._declared else None
 
     @cached_property
     def _calls(self) -> CallForm:
@@ -76,7 +68,7 @@ class TurnForm:
 
     def _shown(self, messages: list[Message]) -> str:
         try:
-            return self._text_of(messages, self._tools)
+            return self._text_of(messages, [TOOL] if self._declared else None)
         except Exception:  # a template may refuse one form or the other
             return ""
 
@@ -115,12 +107,7 @@ class CallForm:
 
     @classmethod
     def learn(cls, text_of: TextOf, *, declared: bool) -> CallForm:
-        """The first form in which the template shows a call: its name and its argument.
-
-        Args:
-            text_of: Renders without a generation prompt.
-            declared: Whether tools are declared.
-        """
+        """The first form in which the template shows a call: its name and its argument."""
         why = "the chat template shows no tool calls"
         tools = [TOOL] if declared else None
         for answered, call_id, empty in itertools.product((True, False), call_ids(), ("", None)):

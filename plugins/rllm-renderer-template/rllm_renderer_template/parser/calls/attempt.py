@@ -27,11 +27,8 @@ class BadCall(Exception):
 
 @dataclass
 class Attempt:
-    """One call as it was read.
-
-    ``end`` is where its own text ends, in a list of calls. ``raw`` is its text with the literals around it: the raw texts of a
-    section, one after the other, are the section.
-    """
+    """One call as it was read. ``end`` is where its own text ends, in a list of calls; the ``raw`` texts of a section, with the
+    literals around them, are the section."""
 
     name: str
     arguments: Arguments
