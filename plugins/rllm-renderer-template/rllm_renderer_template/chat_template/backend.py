@@ -17,9 +17,9 @@ from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailab
 
 from ..memory import options_of, remembered
 from ..reasons import reason_of
-from .names import TEMPLATE_BACKEND
 from .prelude import CLOCK
 from .renderer import ChatTemplateRenderer
+from .template import TEMPLATE_BACKEND
 
 NO_BRIDGE = "template_bridge=False declines every bridge over a chat template"
 THINKING_VARIABLES = ("enable_thinking", "thinking")
@@ -42,15 +42,9 @@ class ChatTemplateBackend(Backend):
         bridge = "bridges proven by experiment" if why is None else f"no bridge: {why}"
         match = Match.FALLBACK if query.renderer is None else Match.NAMED
         dated = CLOCK in (chat_template(query.tokenizer) or "")
+        proven = why is None
         return Coverage(
-            TEMPLATE_BACKEND,
-            match,
-            has_bridge=why is None,
-            reason=f"{reason}; {bridge}",
-            dated=dated,
-            by_experiment=why is None,
-            by_template=True,
-            data=why,
+            TEMPLATE_BACKEND, match, proven, f"{reason}; {bridge}", why, dated, by_experiment=proven, by_template=True
         )
 
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
@@ -99,7 +93,8 @@ def _template_variables(query: Query) -> dict[str, Any]:
     environment = Environment(extensions=["jinja2.ext.loopcontrols"])
     known: set[str] = set()
     for source in chat_templates(query.tokenizer).values():
-        known |= meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
+        plain = re.sub(r"\{%-? (?:end)?generation -?%\}", "", source)  # transformers' own blocks, which plain Jinja can't parse
+        known |= meta.find_undeclared_variables(environment.parse(plain))
     for key in query.chat_template_kwargs:
         if key not in known:
             text = f"chat_template_kwargs: the chat template has no variable {key!r}"
@@ -115,8 +110,3 @@ def _template_variables(query: Query) -> dict[str, Any]:
 
 def _cant_honour(option: str, text: str, fix: str) -> OptionError:
     return OptionError(f"{text}, backend {TEMPLATE_BACKEND} can't honour it", fix=fix, option=option, backend=TEMPLATE_BACKEND)
-
-
-def _without_generation_tags(source: str) -> str:
-    """The template without transformers' ``generation`` blocks, which plain Jinja can't parse."""
-    return re.sub(r"\{%-? (?:end)?generation -?%\}", "", source)

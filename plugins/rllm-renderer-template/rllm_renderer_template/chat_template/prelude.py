@@ -31,10 +31,9 @@ def drops_nulls(apply: Callable[..., Any]) -> bool:
     """Whether ``None`` as a content doesn't reach a template."""
     try:
         source = "{{ messages[0].content is defined }}"
-        shown = apply([{"role": "user", "content": None}], chat_template=source, tokenize=False)
+        return bool(apply([{"role": "user", "content": None}], chat_template=source, tokenize=False) == "False")
     except Exception:  # a tokenizer that takes no source
         return False
-    return bool(shown == "False")
 
 
 def takes_functions(apply: Callable[..., Any]) -> bool:
@@ -42,11 +41,11 @@ def takes_functions(apply: Callable[..., Any]) -> bool:
     try:
         more = {CLOCK: lambda form: f"{form}!"}
         shown = apply([{"role": "user", "content": "x"}], chat_template=f"{{{{ {CLOCK}('x') }}}}", tokenize=False, **more)
+        return bool(shown == "x!")
     except TypeError as error:
         return "not callable" not in str(error)
     except Exception:  # a tokenizer that takes no source
         return True
-    return bool(shown == "x!")
 
 
 def clock(source: str, day: Callable[[str], str]) -> str:

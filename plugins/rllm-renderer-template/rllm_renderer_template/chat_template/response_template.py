@@ -62,13 +62,9 @@ def misread(template: Any, learned: Learned, render: Render, ids: IdText) -> lis
 def _completions(learned: Learned, render: Render, ids: IdText, *, read_back: bool) -> list[Completion]:
     """Probe turns as completions: those that the learned parser reads back, or all."""
     probes, form = Probes(render, ids), learned.format
-    probes.form = learned.form
-    proof = Proof(probes, lambda: min(form.stops))
-    return [
-        (ids.plain(probes.prompt), ids.plain(text), said)
-        for text, said in proof.completions(form, calls=not read_back)
-        if not read_back or proof.reads_back(form, text, said)
-    ]
+    probes.form, probes.end = learned.form, min(form.stops)
+    shown = Proof(probes).completions(form, read_back=read_back)
+    return [(ids.plain(probes.prompt), ids.plain(text), said) for text, said in shown]
 
 
 def response_template(form: TurnFormat, plain: Callable[[str], str]) -> dict[str, Any]:

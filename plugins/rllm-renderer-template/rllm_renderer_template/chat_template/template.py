@@ -13,16 +13,15 @@ from rllm_renderer_core.types import Message
 from .prelude import CLOCK, NULLS, clock, drops_nulls, takes_functions
 from .turn_form import TurnForm
 
+TEMPLATE_BACKEND = "chat-template"
+"""What ``resolve(backend=...)`` takes for the tokenizer's own chat template."""
+
 
 class ChatTemplate:
     """``apply_chat_template`` of one tokenizer with fixed variables.
 
     Of several templates it is the one that serving would take: ``tool_use`` where tools are given, else ``default``, as
     transformers chooses by itself. How contents and calls are handed over is learned on first use, apart for either.
-
-    Args:
-        tokenizer: With ``apply_chat_template``.
-        variables: Passed to the template as they are.
     """
 
     def __init__(self, tokenizer: Any, variables: dict[str, Any]) -> None:
@@ -47,7 +46,7 @@ class ChatTemplate:
         """Whether there is a template for conversations with tools alone."""
         return "default" not in chat_templates(self._tokenizer)
 
-    def _text(self, messages: list[Message], tools: list[dict[str, Any]] | None) -> str:
+    def _text(self, messages: Sequence[Message], tools: list[dict[str, Any]] | None) -> str:
         return str(self._apply(messages, tools, False, tokenize=False))
 
     def _chosen(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> dict[str, str]:

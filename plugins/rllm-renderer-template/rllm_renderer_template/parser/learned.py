@@ -192,8 +192,7 @@ class LearnedParser:
 
     def last_turn(self, prompt_ids: Sequence[int]) -> Sequence[int]:
         """The ids of a prompt from what opens its last assistant's turn on; all where nothing does."""
-        form = self._learned.format
-        return last_turn(form, self._ids.fork(), prompt_ids)
+        return last_turn(self._learned.format, self._ids.fork(), prompt_ids)
 
     @cached_property
     def _learned(self) -> Learned:

@@ -54,7 +54,7 @@ def learn(render: Render, ids: IdText, stop_ids: Iterable[int]) -> Learned:
 def _learn(probes: Probes, stop_ids: Iterable[int]) -> Learned:
     stops = probes.ids.codes(stop_ids)
     text = TextExperiments(probes, stops)
-    proof = Proof(probes, lambda: text.end)
+    proof = Proof(probes)
     base = text.learn(lambda trial: _holds(proof.of(trial)))
     reasoning = "assumed" if text.assumed else "proven" if base.reasoning_close else "not shown"
     best: Learned | None = None
@@ -84,7 +84,8 @@ def _learn(probes: Probes, stop_ids: Iterable[int]) -> Learned:
     if not _holds(seen):
         if WRONG in seen.values():
             raise Declined("a turn of text doesn't read back")
-        raise Declined(f"the prompt ends with {probes.ending!r}, and history doesn't show how such a turn goes on")
+        ending = probes.ids.plain(probes.prompt)[-24:]
+        raise Declined(f"the prompt ends with {ending!r}, and history doesn't show how such a turn goes on")
     return Learned(base, probes.form, _most_telling(whys), reasoning, _limits(seen), _held(seen))
 
 
@@ -113,5 +114,4 @@ def _limits(seen: dict[str, str]) -> tuple[str, ...]:
 
 def _most_telling(whys: list[str]) -> str:
     """The reason of the hypothesis that came furthest."""
-    furthest = [why for why in whys if "probe" in why]
-    return (furthest or whys)[-1 if not furthest else 0]
+    return next((why for why in whys if "probe" in why), whys[-1])

@@ -59,18 +59,12 @@ _OPENINGS: list[tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = [
 
 @dataclass(frozen=True)
 class Form:
-    """How a template wants an assistant's turn handed to it.
-
-    Attributes:
-        reasoning: The message's key for reasoning; ``"parts"`` for a part of the content, ``"inline"`` for text in the content;
-            ``None`` where the template shows none.
-        inline: What stands between reasoning and content, where it is inline.
-        ids_with_names: Call ids in the form ``functions.look:0``.
-    """
+    """How a template wants an assistant's turn handed to it. ``reasoning`` is the message's key for it, ``"parts"`` for a part
+    of the content, ``"inline"`` for text in the content, ``None`` where the template shows none."""
 
     reasoning: str | None = None
-    inline: str = ""
-    ids_with_names: bool = False
+    inline: str = ""  # what stands between reasoning and content, where it is inline
+    ids_with_names: bool = False  # call ids in the form ``functions.look:0``
 
 
 class Probes:
@@ -84,6 +78,7 @@ class Probes:
         self._render, self.ids = render, ids
         self._cache: dict[str, list[int] | None] = {}
         self.form, self.refusal = Form(), ""
+        self.end = ""  # the stop behind a turn whose render doesn't show one
         for history, self.tools in _OPENINGS:
             if self._turn_to(history):
                 return
@@ -166,11 +161,6 @@ class Probes:
         if count and len(before) == count:
             at, prompts = len(text) - len(rest), self.prompt.rfind(word) + len(word)
         return at, prompts, common_prefix(text[at:], self.prompt[prompts:])
-
-    @property
-    def ending(self) -> str:
-        """The last characters of the prompt, for people."""
-        return self.ids.plain(self.prompt)[-24:]
 
     def use(self, **changes: Any) -> None:
         """Change the form."""

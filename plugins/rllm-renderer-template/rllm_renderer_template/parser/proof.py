@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,14 +67,15 @@ class AssistantTurn:
     @property
     def comparable(self) -> tuple[str, str, str]:
         """Its parts in one form, white space at their edges left out."""
-        return (self.reasoning or "").strip(), self.content.strip(), canonical(self.calls)
+        calls = [(name, _mapping(arguments)) for name, arguments in self.calls]
+        return (self.reasoning or "").strip(), self.content.strip(), json.dumps(calls, sort_keys=True)
 
 
 class Proof:
-    """Parses probe turns back with formats; ``end`` is called for the stop that a render without one ends with."""
+    """Parses probe turns back with formats."""
 
-    def __init__(self, probes: Probes, end: Callable[[], str]) -> None:
-        self.probes, self._end = probes, end
+    def __init__(self, probes: Probes) -> None:
+        self.probes = probes
 
     def of(self, form: TurnFormat) -> dict[str, str]:
         """The verdict on every probe turn, by its label; the first that is wrong is the last."""
@@ -126,17 +127,15 @@ class Proof:
         text, opened, shown = self._sampled(form, said)
         return UNREACHABLE if text is None else self._verdict(form.parse(text, opened, TOOLS), said, shown)
 
-    def completions(self, form: TurnFormat, *, calls: bool = False) -> Iterator[tuple[str, AssistantTurn]]:
-        """The probe turns that a completion behind the prompt makes: the completion, and the parts that it shows; with
-        ``calls`` those with calls too where the format has none."""
-        for said in self._turns(form, calls=calls):
+    def completions(self, form: TurnFormat, *, read_back: bool) -> Iterator[tuple[str, AssistantTurn]]:
+        """The probe turns that a completion behind the prompt makes: the completion, and the parts that it shows. Those that
+        the format reads back, or all, with calls too where it has none."""
+        for said in self._turns(form, calls=not read_back):
             text, opened, shown = self._sampled(form, said)
-            if text is not None and opened == form.opened_by(self.probes.prompt):
+            if text is None or opened != form.opened_by(self.probes.prompt):
+                continue
+            if not read_back or self._verdict(form.parse(text, opened, TOOLS), shown, shown) in (RIGHT, RIGHT_CALLS):
                 yield text, shown
-
-    def reads_back(self, form: TurnFormat, text: str, said: AssistantTurn) -> bool:
-        """Whether a format reads one of these completions as what it is."""
-        return self._verdict(form.parse(text, form.opened_by(self.probes.prompt), TOOLS), said, said) in (RIGHT, RIGHT_CALLS)
 
     def _sampled(self, form: TurnFormat, said: AssistantTurn) -> tuple[str | None, bool, AssistantTurn]:
         """The completion of a turn up to its stop, whether reasoning is open before it, and what of the turn it shows."""
@@ -172,7 +171,7 @@ class Proof:
                 return None, False  # it opens something, and history doesn't show what closes it
             # What the prompt's end and the turn's start have in common isn't sampled (DeepSeek V3.2: </think>).
             body = body[max((size for size in range(len(body) + 1) if extra.endswith(body[:size])), default=0) :]
-        return (body if until_stop(body, form.stops)[1] else body.rstrip() + self._end()), opened
+        return (body if until_stop(body, form.stops)[1] else body.rstrip() + self.probes.end), opened
 
     def _verdict(self, turn: Turn, said: AssistantTurn, shown: AssistantTurn) -> str:
         if turn.termination is not Termination.STOP or any(call.status is not ToolCallStatus.OK for call in turn.calls):
@@ -200,8 +199,3 @@ def closes(text: str) -> bool:
 
 def _mapping(arguments: Mapping[str, Any] | str) -> Any:
     return json.loads(arguments) if isinstance(arguments, str) else arguments
-
-
-def canonical(calls: Sequence[tuple[str, Any]]) -> str:
-    """Names and arguments of calls, comparable: the order of keys says nothing."""
-    return json.dumps([(name, _mapping(arguments)) for name, arguments in calls], sort_keys=True)

@@ -24,13 +24,11 @@ class TextExperiments:
 
     Attributes:
         stops: With those that the history shows behind a turn.
-        end: The stop behind a turn of text, where the render of an unfinished conversation doesn't show one.
         assumed: Whether the reasoning's close is the twin of what the prompt opens, and never shown.
     """
 
     def __init__(self, probes: Probes, stops: frozenset[str]) -> None:
-        self.probes, self.stops = probes, stops
-        self.end, self.assumed = "", False
+        self.probes, self.stops, self.assumed = probes, stops, False
 
     def learn(self, proven: Callable[[TurnFormat], bool]) -> TurnFormat:
         """The format of text and reasoning; ``proven`` tells whether one reads the probe turns back.
@@ -72,11 +70,11 @@ class TextExperiments:
         if CONTENT in followed and USER in followed:
             between = followed[followed.index(CONTENT) + len(CONTENT) : followed.index(USER)]
             if found := CONTROL.search(until_stop(between, self.stops)[1] or between):
-                self.stops, self.end = self.stops | {found[0]}, found[0]
+                self.stops, self.probes.end = self.stops | {found[0]}, found[0]
                 return between[: found.start()]
         if not self.stops:
             raise Declined("no control token closes a turn")
-        self.end = min(self.stops)
+        self.probes.end = min(self.stops)
         return ""
 
     def _generation_prompt(self) -> str:
@@ -132,9 +130,8 @@ class TextExperiments:
         opens = plain.content_opens
         if core(behind_content[len(close) :]):
             opens = (*opens, behind_content[len(close) :])
-        return self._without_reasoning_in_prompt(
-            replace(plain, reasoning_open=opening, reasoning_close=close, content_opens=opens)
-        )
+        trial = replace(plain, reasoning_open=opening, reasoning_close=close, content_opens=opens)
+        return self._without_reasoning_in_prompt(trial)
 
     def _reasoning_open(self, shown: str, plain: str, start: int) -> str:
         """What opens reasoning that starts at ``start``: what a turn without it doesn't show."""
@@ -177,10 +174,9 @@ class TextExperiments:
             return None
         self.assumed = space is None
         probes.use(inline=twin + (space or ""))
-        opening = last + trail(probes.prompt)
-        return self._without_reasoning_in_prompt(
-            replace(plain, reasoning_open=opening, reasoning_close="\n" + written + "\n\n", prompt_opens=True)
-        )
+        opening, closing = last + trail(probes.prompt), "\n" + written + "\n\n"
+        trial = replace(plain, reasoning_open=opening, reasoning_close=closing, prompt_opens=True)
+        return self._without_reasoning_in_prompt(trial)
 
     def _without_reasoning_in_prompt(self, trial: TurnFormat) -> TurnFormat:
         prompt, opens = (text.partition(core(trial.reasoning_open))[0] for text in (trial.generation_prompt, trial.turn_opens))

@@ -76,13 +76,8 @@ class TurnFormat:
         return at >= 0 and self._reasoning_close.search(text, at + len(opening)) is None
 
     def parse(self, text: str, opened: bool, tools: Sequence[Any] | None, special: Set[str] = frozenset()) -> Turn:
-        """A completion as ``IdText`` shows it, parsed.
-
-        Args:
-            opened: Whether the prompt ends inside reasoning.
-            tools: Declarations in normal form, ``None`` where none are known.
-            special: Characters of control ids that never are part of a text.
-        """
+        """A completion as ``IdText`` shows it, parsed. ``opened``: the prompt ends inside reasoning; ``special``: characters of
+        control ids that never are part of a text."""
         body, rest = until_stop(text, self.stops)
         reasoning, body, complete = self._split(body, opened)
         content, calls = self._contents(body, tools)
@@ -110,19 +105,18 @@ class TurnFormat:
 
     def _contents(self, text: str, tools: Sequence[Any] | None) -> tuple[str, list[Attempt]]:
         """Content and calls. Content before, between and behind calls is joined."""
-        pieces: list[str] = []
+        content, at = "", 0
         calls: list[Attempt] = []
-        at = 0
         gap = lead(self.gap) if core(self.gap) else self.gap
-        for section in self.calls.sections(text, tools) if self.calls else ():
-            pieces.append(self._content(text[at : section.start], gap))
-            if self._ends_inside_reasoning(text[: section.start]):
-                for call in section.attempts:  # a draft, which is never executed
-                    if call.status is ToolCallStatus.OK:
-                        call.status = ToolCallStatus.MALFORMED_STRUCTURE
-            calls += section.attempts
-            at = section.end
-        return "".join((*pieces, self._content(text[at:], ""))), calls
+        for start, end, attempts in self.calls.sections(text, tools) if self.calls else ():
+            content += self._content(text[at:start], gap)
+            draft = self._ends_inside_reasoning(text[:start])  # it is never executed
+            for call in attempts:
+                if draft and call.status is ToolCallStatus.OK:
+                    call.status = ToolCallStatus.MALFORMED_STRUCTURE
+            calls += attempts
+            at = end
+        return content + self._content(text[at:], ""), calls
 
     def _content(self, text: str, gap: str) -> str:
         for opening in self.content_opens:

@@ -2,13 +2,8 @@
 
 A bridge has to append to a prompt and its completion what the format puts between the end of an assistant turn and the
 next generation prompt. This module needs only a function that renders messages to prompt ids. It renders a probe conversation
-with the new messages behind it, twice, with different text in the assistant's turn: the longest common suffix starts where that
-text stops mattering. It renders once more with the new messages altered: the common prefix ends where they start mattering. In
-that gap lies the close of the assistant's turn. What follows the close is what follows the completion. In ChatML::
-
-    probe       <|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\nomega <|im_end|> \n<|im_start|>user\n And lids? ...
-                                                                           |------------ gap -----------|
-    bridge      P + C, which ends with <|im_end|>, and                                 \n<|im_start|>user\n And lids? ...
+with the new messages behind it, with different texts in the assistant's turn and in the new messages: between them lies the
+close of the assistant's turn (see ``experiment``). What follows the close is what follows the completion.
 
 Where the gap has no close or two, where a message shows before the close or not at all, or where facts about the sampled calls
 that aren't known would change the tail, the bridge declines. Nothing is decoded or encoded again; ids alone are compared.

@@ -63,14 +63,8 @@ class TurnBoundary:
 
 
 class Experiments:
-    """What renders of probe conversations tell about the end of a turn. Every method declines where they tell nothing certain.
-
-    Args:
-        render: Messages and tools to prompt ids.
-        stops: The ids at which sampling stops.
-        special: Ids of control tokens.
-        size: How many results are remembered.
-    """
+    """What renders of probe conversations tell about the end of a turn. Every method declines where they tell nothing certain;
+    of their results ``size`` are remembered."""
 
     def __init__(self, render: Render, stops: frozenset[int], special: frozenset[int], size: int) -> None:
         self._render_upstream, self._stops, self._special = render, stops, special
@@ -110,7 +104,7 @@ class Experiments:
         boundary = self.boundary(turns[0], tools, ending)
         for turn in turns[1:]:
             if turn != turns[0] and not self._shows(turn, tools, boundary.tail):
-                raise NotSettled
+                raise NotSettled("what isn't known about the sampled calls changes the new messages")
         for turn in turns[0].with_optional_parts():
             if self._shows(turn, tools, boundary.tail):
                 continue
@@ -208,8 +202,3 @@ class Refused(BridgeDeclined):
 
 class NotSettled(BridgeDeclined):
     """Hypotheses about the sampled calls give different tails."""
-
-    def __init__(
-        self, reason: str = "what isn't known about the sampled calls changes the new messages", *, fix: str | None = None
-    ) -> None:
-        super().__init__(reason, fix=fix)

@@ -40,17 +40,12 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Sample:
-    """Renders of one call and of two, in which each name, id, key and value is a word of its own (see ``probes``).
-
-    Attributes:
-        one: The render with one call; ``low`` is where the assistant's turn may begin in it.
-        two: The render with two, ``None`` where no second one shows; ``two_low`` lies behind the first call's value in it.
-    """
+    """Renders of one call and of two, in which each name, id, key and value is a word of its own (see ``probes``)."""
 
     one: str
-    low: int
-    two: str | None
-    two_low: int
+    low: int  # where the assistant's turn may begin in ``one``
+    two: str | None  # ``None`` where no second call shows
+    two_low: int  # behind the first call's value in ``two``
 
     def first(self, *words: str, text: str = "", low: int = -1, high: int | None = None) -> int | None:
         """Where the first of these words stands in the turn."""
@@ -58,22 +53,14 @@ class Sample:
 
 
 class CallStyle(ABC):
-    """A learned way of writing calls.
+    """A learned way of writing calls."""
 
-    Attributes:
-        label: How arguments are written, for people.
-        start, end: The span of the first call in the sample that this was learned from.
-        name_in_id: Whether a call shows its id alone, with the name in it (Kimi: ``functions.look:0``).
-        tail: What closes a call, as learned from the turn.
-        nests: Whether values are written in tags of their own, which hold control ids (MiniMax-M3).
-    """
-
-    label: str
-    start: int
+    label: str  # how arguments are written, for people
+    start: int  # with ``end`` the span of the first call in the sample that this was learned from
     end: int
-    name_in_id: bool = False
-    tail: str = ""  # "\n</tool_call>"
-    nests: bool = False
+    name_in_id: bool = False  # whether a call shows its id alone, with the name in it (Kimi: functions.look:0)
+    tail: str = ""  # "\n</tool_call>", what closes a call, as learned from the turn
+    nests: bool = False  # whether values are written in tags of their own, which hold control ids (MiniMax-M3)
 
     @abstractmethod
     def parse(self, text: str, at: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:

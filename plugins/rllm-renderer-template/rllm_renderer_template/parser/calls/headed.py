@@ -22,17 +22,11 @@ _NAME, _ID = r"(?P<name>[\w.\-/:$@]+?)", r"(?P<id>[^\s\"\ud800-\udfff]+?)"
 
 @dataclass(frozen=True)
 class Head:
-    """Name and id of a call, as they stand before its arguments.
+    """Name and id of a call, as they stand before its arguments."""
 
-    Attributes:
-        pattern: A regular expression with the groups ``name`` and ``id``, as far as they are shown.
-        start: Where it starts in the sample.
-        name_in_id: Whether the id alone is shown, with the name in it.
-    """
-
-    pattern: str
-    start: int
-    name_in_id: bool
+    pattern: str  # a regular expression with the groups ``name`` and ``id``, as far as they are shown
+    start: int  # in the sample
+    name_in_id: bool  # whether the id alone is shown, with the name in it
 
     @classmethod
     def learn(cls, sample: Sample, end: int) -> Head:

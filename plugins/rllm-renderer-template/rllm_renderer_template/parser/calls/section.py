@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rllm_renderer_core.types import ToolCallStatus
@@ -15,15 +14,6 @@ from ..literals import atoms, common_start, controls, core, loose, pattern
 from .attempt import Attempt, BadCall, CallStyle
 
 _TAG = re.compile(r"<\S|\[\w+\]")
-
-
-@dataclass(frozen=True)
-class Section:
-    """A stretch of calls in a text."""
-
-    start: int
-    end: int
-    attempts: list[Attempt]
 
 
 class CallSection:
@@ -63,8 +53,9 @@ class CallSection:
         edges = core(self.close), core(after), core(following) if marked else "", opening
         self._resume = re.compile("|".join(pattern(edge) for edge in edges if edge) or r"\Z")
 
-    def sections(self, text: str, tools: Sequence[Any] | None) -> Iterator[Section]:
-        """Every stretch of calls, in order. What opens weakly and holds no call of a declared tool is text."""
+    def sections(self, text: str, tools: Sequence[Any] | None) -> Iterator[tuple[int, int, list[Attempt]]]:
+        """Start, end and calls of every stretch of calls, in order. What opens weakly and holds no call of a declared tool is
+        text."""
         declared = {tool["function"]["name"] for tool in tools or ()}
         at = 0
         while at <= len(text):
@@ -84,7 +75,7 @@ class CallSection:
                 elif tools is not None and call.name not in declared:
                     call.status = ToolCallStatus.UNKNOWN_TOOL
             at = max(end, found.end())
-            yield Section(found.start(), at, attempts)
+            yield found.start(), at, attempts
 
     def _section(self, text: str, start: int, opens: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:
         """Calls from ``start`` on, what opens them from ``opens`` on, as long as one follows another; and where they end."""

@@ -35,16 +35,8 @@ _SPECIAL = "a <b> & c\nd"
 
 @dataclass
 class TaggedCalls(CallStyle):
-    """The delimiters of a call with tagged parameters.
-
-    Attributes:
-        value_opens: Between name and value; two where the format tells strings (the first) from other values.
-        wrap: Around a string with special characters, ``None`` where nothing is.
-        item: Name of the members of a list, where values nest; ``None`` where they don't.
-        python: Whether lists and objects are printed as Python does.
-        empty: What a call without parameters shows behind its head.
-        end: Where the call's last parameter ends in the sample.
-    """
+    """The delimiters of a call with tagged parameters. ``value_opens`` stand between name and value: two where the format tells
+    strings (the first) from other values."""
 
     label = "text between tags for each parameter"
 
@@ -53,11 +45,11 @@ class TaggedCalls(CallStyle):
     opening: str  # "<parameter="
     value_opens: tuple[str, ...]  # (">\n",)
     closing: str  # "\n</parameter>\n", with ``KEY`` for the parameter's name
-    wrap: tuple[str, str] | None  # ("<![CDATA[", "]]>")
-    item: str | None  # "item"
-    python: bool
-    empty: str  # ">"
-    end: int
+    wrap: tuple[str, str] | None  # ("<![CDATA[", "]]>"), around a string with special characters
+    item: str | None  # "item", the name of the members of a list, where values nest
+    python: bool  # whether lists and objects are printed as Python does
+    empty: str  # ">", what a call without parameters shows behind its head
+    end: int  # where the last parameter ends in the sample
 
     def __post_init__(self) -> None:
         self.start, self.name_in_id, self.nests = self.head.start, self.head.name_in_id, self.item is not None
