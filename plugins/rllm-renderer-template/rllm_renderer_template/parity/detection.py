@@ -90,11 +90,6 @@ class Detection:
     winner: Tried | None = None  # the first that passed
     complete: bool = True  # whether there was time for all that should be tried
 
-    @property
-    def passed(self) -> tuple[Tried, ...]:
-        """All that passed, the winner first."""
-        return tuple(each for each in self.tried if each.passed)
-
 
 def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | None = None) -> Detection:
     """The renderer whose ids equal the tokenizer's chat template, with options of the query that it must honour, all but

@@ -10,7 +10,7 @@ from .calls.json_text import learn_json_calls
 from .calls.section import CallSection
 from .calls.tagged import learn_tagged_calls
 from .id_text import CONTROL
-from .literals import common_end, common_start, core, lead, until_stop
+from .literals import common_end, common_start, core, first_of, lead, until_stop
 from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes, result_of
 from .turn_format import TurnFormat
 
@@ -62,7 +62,7 @@ class CallExperiments:
         two = two if two and VALUES[1] in two[low:] else None
         two_low = two.index(VALUES[0], low) + len(VALUES[0]) if two and VALUES[0] in two[low:] else 0
         sample = Sample(one, low, two if two_low else None, two_low)
-        if sample.first(NAMES[0], IDS[0]) is None:
+        if first_of((NAMES[0], IDS[0]), one, low) is None:
             raise Declined("a call shows neither its name nor its id")
         return sample
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from rllm_renderer_core.types import ToolCallStatus
 
-from ..literals import first_of
 from .notations import Arguments
 
 
@@ -46,10 +45,6 @@ class Sample:
     low: int  # where the assistant's turn may begin in ``one``
     two: str | None  # ``None`` where no second call shows
     two_low: int  # behind the first call's value in ``two``
-
-    def first(self, *words: str, text: str = "", low: int = -1, high: int | None = None) -> int | None:
-        """Where the first of these words stands in the turn."""
-        return first_of(words, text or self.one, self.low if low < 0 else low, high)
 
 
 class CallStyle(ABC):

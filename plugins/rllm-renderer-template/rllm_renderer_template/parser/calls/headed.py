@@ -12,7 +12,7 @@ from rllm_renderer_core.normal_form.arguments import json_status
 from rllm_renderer_core.types import ToolCallStatus
 
 from ..id_text import CONTROL
-from ..literals import Unlike, atoms, pattern
+from ..literals import Unlike, atoms, first_of, pattern
 from ..probes import IDS, KEYS, NAMES, VALUES
 from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .notations import Reader, Unreadable, json_object, plain_keywords, python_keywords, python_object, quoted_object
@@ -35,11 +35,11 @@ class Head:
         Raises:
             Declined: Neither a name nor an id does, or the second call's head differs.
         """
-        start = sample.first(NAMES[0], IDS[0], high=end)
+        start = first_of((NAMES[0], IDS[0]), sample.one, sample.low, end)
         if start is None:
             raise Declined("neither a call's name nor its id stands before its arguments")
         mine, theirs, written = sample.one[start:end], [""], ""
-        second = sample.first(NAMES[1], IDS[1], text=sample.two, low=sample.two_low) if sample.two else None
+        second = first_of((NAMES[1], IDS[1]), sample.two, sample.two_low) if sample.two else None
         if sample.two and second is not None:
             theirs = _slots(sample.two[second:], NAMES[1], IDS[1])
         for at, part in enumerate(_slots(mine, NAMES[0], IDS[0])):
@@ -100,7 +100,7 @@ class HeadedCalls(CallStyle):
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
         bracket = text.rfind(self.bracket, low, text.index(KEYS[1], low))
-        start = sample.first(NAMES[1], IDS[1], text=text, low=low, high=max(bracket, low))
+        start = first_of((NAMES[1], IDS[1]), text, low, max(bracket, low))
         try:
             if start is None:
                 raise Unreadable

@@ -11,6 +11,7 @@ from typing import Any
 from rllm_renderer_core.normal_form.arguments import json_status
 from rllm_renderer_core.types import ToolCallStatus
 
+from ..literals import first_of
 from ..probes import IDS, KEYS, NAMES, VALUES
 from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .notations import Unreadable, json_end, json_members
@@ -112,7 +113,7 @@ def learn_json_calls(sample: Sample) -> JsonCalls:
         Declined: It isn't one JSON text, or doesn't show its name and arguments.
     """
     name, key, value = NAMES[0], KEYS[0], VALUES[0]
-    slot = sample.first(name, IDS[0])
+    slot = first_of((name, IDS[0]), sample.one, sample.low)
     assert slot is not None
     span = _around(sample.one, sample.low, slot, max(slot, sample.one.find(value, slot)))
     if span is None:

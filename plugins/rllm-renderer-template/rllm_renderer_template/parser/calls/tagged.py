@@ -19,7 +19,7 @@ from rllm_renderer_core.normal_form.arguments import Schema, json_value
 from rllm_renderer_core.types import ToolCallStatus
 
 from ..id_text import CONTROL
-from ..literals import common_end, common_start, core, lead, pattern, trail, trimmed, until_stop
+from ..literals import common_end, common_start, core, first_of, lead, pattern, trail, trimmed, until_stop
 from ..probes import IDS, KEYS, NAMES, VALUES
 from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .headed import Head
@@ -70,7 +70,7 @@ class TaggedCalls(CallStyle):
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
         end = text.index(VALUES[1], low) + len(VALUES[1])
-        start = sample.first(NAMES[1], IDS[1], text=text, low=low, high=end)
+        start = first_of((NAMES[1], IDS[1]), text, low, end)
         closing = self.closing.replace(KEY, KEYS[1])
         if start is None or not text.startswith(closing, end):
             raise Declined("a second call isn't written like the first")
