@@ -168,6 +168,18 @@ def _text_is_text(messages: list[Numbered]) -> list[Numbered]:
     ]
 
 
+def _last_close_counts(messages: list[Numbered]) -> list[Numbered]:
+    """Of ``A </think> B </think> C`` the template keeps ``A`` as reasoning and ``C`` as content, upstream ``B </think> C``."""
+
+    def changed(message: dict[str, Any]) -> dict[str, Any]:
+        if message["role"] != "assistant" or message["content"].count("</think>") < 2 or "reasoning_content" in message:
+            return message
+        reasoning, *_, content = message["content"].split("</think>")
+        return {**message, "content": f"{reasoning}</think>{content}"}
+
+    return [(index, changed(message)) for index, message in messages]
+
+
 def _not_thinking(variant: Variant) -> bool:
     return variant.thinking is False
 
@@ -200,6 +212,13 @@ CORRECTIONS: tuple[Correction, ...] = (
         ("glm-5.1",),
         _untrimmed_reasoning,
         "the template trims no reasoning",
+        scope="render",
+    ),
+    Correction(
+        ("qwen3", "qwen3.5", "qwen3.6", "glm-4.5", "glm-5", "minimax-m2"),
+        _last_close_counts,
+        "the template cuts the text of an answer at its last close of reasoning, upstream at its first",
+        when=lambda variant: not variant.unthinking_qwen3,
         scope="render",
     ),
     Correction(
