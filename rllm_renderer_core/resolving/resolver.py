@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CreateError, OptionError, ParityError, RendererError
-from ..guards.tokenizer_works import check_tokenizer, lacking
+from ..guards.tokenizer_works import lacking
 from ..normal_form.tokenizer import chat_template, load_tokenizer
 from ..plugin import Detected, Judgement, Match
 from ..plugin.discovery import cause_of, installed_version, load_backends, warn_once

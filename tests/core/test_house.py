@@ -41,7 +41,7 @@ BUDGETS = {
 """The most lines of each part, and the beginning of the names of its files."""
 
 WORKED_DOWN = {
-    *("core", "kernel", "template", "training", "cli"),
+    *("training", "cli"),
     "rllm_renderer_tinker/rewrites.py",
     *("rllm_renderer_prime/renderer.py: PrimeRenderer", "rllm_renderer_tinker/renderer.py: TinkerRenderer"),
     *("rllm_renderer_tml/renderer.py: TmlRenderer", "rllm_renderer_fireworks", "rllm_renderer_tinker", "rllm_renderer_tml"),

@@ -85,7 +85,7 @@ def claims() -> Iterator[Finding]:
 
 def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
     """What goes wrong when the renderer of a model is built and each of its methods is called once."""
-    from rllm_renderer_template.parity.judgement import faults_of
+    from rllm_renderer_template.parity.faults import faults_of
 
     from rllm_renderer_core.resolving.resolver import resolve
 
