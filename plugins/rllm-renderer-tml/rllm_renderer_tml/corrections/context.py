@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,3 +32,7 @@ class Context:
     def tag(self, name: str) -> int:
         """The id of a control token, by upstream's name of it."""
         return int(self.vocabulary.encode_special(name))
+
+
+Row = Callable[[Messages, Context], Messages]
+"""Messages in normal form to messages for upstream."""
