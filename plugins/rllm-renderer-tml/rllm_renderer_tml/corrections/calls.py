@@ -14,7 +14,7 @@ EXPONENT = re.compile(r"[0-9][eE][-+]?[0-9]")
 """Numbers that Rust and Python write differently; in a string it does no harm to look twice."""
 
 
-def _each_call(messages: Messages, change: Callable[[str], str]) -> Messages:
+def _with_arguments(messages: Messages, change: Callable[[str], str]) -> Messages:
     """The messages with the argument text of each call changed."""
     return [
         {**message, "tool_calls": [_changed(call, change) for call in message["tool_calls"]]}
@@ -44,7 +44,7 @@ def json_text(*, ascii_only: bool = False, canonical: bool = False) -> Row:
                 return text
             return as_json({context.splices.hold(same if canonical else text, before='{"', after='": 0}'): 0})
 
-        return _each_call(messages, change)
+        return _with_arguments(messages, change)
 
     return rewrite
 
@@ -55,7 +55,7 @@ def sorted_json(messages: Messages, context: Context) -> Messages:
     def change(text: str) -> str:
         return canonical_json({context.splices.hold(canonical_json(json.loads(text)), before='{"', after='":0}'): 0})
 
-    return _each_call(messages, change)
+    return _with_arguments(messages, change)
 
 
 def printed(text_of: Callable[[Any], str]) -> Row:
@@ -67,7 +67,7 @@ def printed(text_of: Callable[[Any], str]) -> Row:
             return text
         return as_json({name: value if isinstance(value, str) else text_of(value) for name, value in values.items()})
 
-    return lambda messages, _: _each_call(messages, change)
+    return lambda messages, _: _with_arguments(messages, change)
 
 
 def python(value: Any) -> str:
@@ -87,4 +87,4 @@ def json_values(messages: Messages, context: Context) -> Messages:
         }
         return as_json(values)
 
-    return _each_call(messages, change)
+    return _with_arguments(messages, change)
