@@ -16,7 +16,6 @@ from . import turns
 from .catalog import family
 from .rewrites import (
     Blank,
-    Messages,
     Rewrite,
     as_parts,
     closing_empty,
@@ -131,19 +130,3 @@ CORRECTIONS: tuple[Correction, ...] = (
 def rows_for(name: str, table: Sequence[Correction] = CORRECTIONS) -> tuple[Correction, ...]:
     """The rows of a renderer, in the order of the table."""
     return tuple(row for row in table if row.applies_to(name))
-
-
-def rewritten(messages: Messages, rows: Sequence[Correction]) -> Messages:
-    """The messages before tools are declared."""
-    for row in rows:
-        if row.rewrite is not None:
-            messages = row.rewrite(messages)
-    return messages
-
-
-def finished(messages: Messages, rows: Sequence[Correction]) -> Messages:
-    """The messages as upstream shall see them."""
-    for row in rows:
-        if row.finish is not None:
-            messages = row.finish(messages)
-    return messages

@@ -18,7 +18,7 @@ from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
 from .conversion import ToolDeclarations, to_upstream
-from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
+from .corrections import CORRECTIONS, Correction, rows_for
 from .parsing import Parser
 from .recording import Part, flat_ids, placeholder_id, recorded, split_opener, twin_of
 from .rewrites import INDEX
@@ -112,10 +112,13 @@ class TinkerRenderer(SeamedRenderer):
         return self._corrected(numbered, tools)
 
     def _corrected(self, messages: list[dict[str, Any]], tools: Sequence[Any] | None = None) -> list[dict[str, Any]]:
-        ready = rewritten(messages, self._rows)
+        for row in self._rows:
+            messages = messages if row.rewrite is None else row.rewrite(messages)
         if tools:
-            ready = self._declared(ready, tools)
-        return [to_upstream(message, self.name) for message in finished(ready, self._rows)]
+            messages = self._declared(messages, tools)
+        for row in self._rows:
+            messages = messages if row.finish is None else row.finish(messages)
+        return [to_upstream(message, self.name) for message in messages]
 
     def _refuse_calls(self, messages: Sequence[dict[str, Any]]) -> None:
         """Upstream drops the calls of some formats without a word; a conversation with them would be another one."""

@@ -25,7 +25,7 @@ def create_renderer(query: Query, coverage: Coverage) -> TmlRenderer:
     arguments = _arguments(family, query, coverage)
     effort = arguments.pop("effort", None)
     upstream = _upstream(family, arguments)
-    renderer = TmlRenderer(upstream, family.name, tokenizer, arguments=arguments, effort=effort)
+    renderer = TmlRenderer(upstream, family.name, tokenizer, arguments, effort)
     prove_same(upstream.tokenizer, tokenizer, family.upstream, renderer.turns.written)
     return renderer
 

@@ -34,15 +34,7 @@ class TmlRenderer(SeamedRenderer):
         effort: Inkling's thinking effort, from 0 up to, without, 1; ``None`` for the other formats.
     """
 
-    def __init__(
-        self,
-        upstream: Any,
-        name: str,
-        tokenizer: Any,
-        *,
-        arguments: dict[str, Any] | None = None,
-        effort: float | None = None,
-    ) -> None:
+    def __init__(self, upstream: Any, name: str, tokenizer: Any, arguments: dict[str, Any], effort: float | None) -> None:
         self.upstream = upstream
         self.name = name
         self.tokenizer = tokenizer
@@ -50,8 +42,7 @@ class TmlRenderer(SeamedRenderer):
         self._control = frozenset(int(self._vocabulary.encode_special(each)) for each in self._vocabulary.special_tokens())
         self._rows = rows_for(name)
         self._media = Media(name, tokenizer)
-        self._arguments = dict(arguments or {})
-        self._effort = effort
+        self._arguments, self._effort = arguments, effort
         self._added_opener = [self._vocabulary.encode_special(row.opener) for row in self._rows if row.opener is not None]
         self._declares = next((row.declares for row in self._rows if row.declares is not None), None)
         self._stop_ids = [stop for stop in upstream.stop() or [] if isinstance(stop, int)]
