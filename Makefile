@@ -4,6 +4,7 @@
 # make lint      ruff, mypy and which module may import which (import-linter)
 # make docs      the site of docs/ and the API reference, into build/site
 # make release   every sdist and wheel, built and checked, into dist/
+# make pictures  docs/pictures: the sampled turn that is rendered again, and what a turn costs (MEASURE=--measure: anew)
 # make bench     the benchmark tables; with RLLM_SOURCE=/path/to/rllm, rLLM's gateway under load too
 PYTHON ?= python3
 JOBS ?= 2
@@ -17,6 +18,7 @@ OLDEST = .venv-test-oldest
 NEWEST = .venv-test-newest
 RAY = .venv-test-ray
 RELEASE = .venv-release
+PICTURES = .venv-pictures
 # In the order of their dependencies: none of them is on an index.
 BASE = plugins/rllm-renderer-template packages/rllm-renderer-training packages/rllm-renderer-cli
 ADAPTERS = packages/rllm-renderer-rllm plugins/rllm-renderer-prime plugins/rllm-renderer-minimax-m3 plugins/rllm-renderer-tinker
@@ -29,7 +31,7 @@ SOURCES = $(wildcard requirements/test.txt requirements/release.txt requirements
 
 PYTEST = -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: demo test test-all test-whole test-oldest test-newest test-ray lint docs release bench clean
+.PHONY: demo test test-all test-whole test-oldest test-newest test-ray lint docs release pictures bench clean
 
 demo: $(DEMO)/.done
 	@$(DEMO)/bin/rllm-renderer demo
@@ -72,6 +74,10 @@ release: $(RELEASE)/.done
 	$(RELEASE)/bin/check-wheel-contents --ignore W007,W008 dist/rllm_renderer-[0-9]*.whl
 	for init in rllm_renderer_core/__init__.py plugins/*/*/__init__.py packages/*/*/__init__.py; do package=$${init%/__init__.py}; \
 		$(RELEASE)/bin/check-wheel-contents --package $$package dist/$${package##*/}-[0-9]*.whl || exit 1; done
+
+MEASURE =
+pictures: $(PICTURES)/.done
+	$(PICTURES)/bin/python scripts/draw_pictures.py $(MEASURE)
 
 bench: $(TEST)/.done
 	$(TEST)/bin/python benchmarks/run.py
@@ -119,6 +125,11 @@ $(NEWEST)/.done: $(TEST)/.done
 $(RAY)/.done: $(TEST)/.done
 	$(ON_TOP) $(RAY)
 	$(RAY)/bin/pip install $(PIP_FLAGS) 'ray[data]==2.60.0'
+	touch $@
+
+$(PICTURES)/.done: $(TEST)/.done
+	$(ON_TOP) $(PICTURES)
+	$(PICTURES)/bin/pip install $(PIP_FLAGS) matplotlib==3.11.0
 	touch $@
 
 clean:

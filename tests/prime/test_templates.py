@@ -24,6 +24,9 @@ def conversations() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     yield "ends with the assistant", [*shapes.OPENING, shapes.TEXT]
     yield "ends with reasoning", [*shapes.OPENING, {**shapes.TEXT, "reasoning_content": THINKING}]
     yield "empty reasoning", [*shapes.OPENING, {**shapes.TEXT, "reasoning_content": ""}, shapes.user("And?")]
+    twice = {"role": "assistant", "content": "A </think> B </think> C"}
+    yield "closes reasoning twice", [*shapes.OPENING, twice]
+    yield "closed reasoning twice", [*shapes.OPENING, twice, shapes.user("And?")]
     for shape in shapes.SHAPES:
         thinking = {**shape.assistant, "reasoning_content": THINKING}
         beside = {**thinking, "content": "so " + (shape.assistant["content"] or "I call")}
