@@ -158,16 +158,12 @@ def _text_is_text(message: dict[str, Any]) -> dict[str, Any]:
     return {"reasoning_content": "", **message} if message["role"] == "assistant" else message
 
 
-def _last_close_counts(messages: list[Numbered]) -> list[Numbered]:
+def _last_close_counts(message: dict[str, Any]) -> dict[str, Any]:
     """Of ``A </think> B </think> C`` the template keeps ``A`` as reasoning and ``C`` as content, upstream ``B </think> C``."""
-
-    def changed(message: dict[str, Any]) -> dict[str, Any]:
-        if message["role"] != "assistant" or message["content"].count("</think>") < 2 or "reasoning_content" in message:
-            return message
-        reasoning, *_, content = message["content"].split("</think>")
-        return {**message, "content": f"{reasoning}</think>{content}"}
-
-    return [(index, changed(message)) for index, message in messages]
+    if message["role"] != "assistant" or message["content"].count("</think>") < 2 or "reasoning_content" in message:
+        return message
+    reasoning, *_, content = message["content"].split("</think>")
+    return {**message, "content": f"{reasoning}</think>{content}"}
 
 
 def _not_thinking(variant: Variant) -> bool:
@@ -204,10 +200,9 @@ CORRECTIONS: tuple[Correction, ...] = (
     ),
     Correction(
         ("qwen3", "qwen3.5", "qwen3.6", "glm-4.5", "glm-5", "minimax-m2"),
-        _last_close_counts,
+        _by_message(_last_close_counts),
         "the template cuts the text of an answer at its last close of reasoning, upstream at its first",
         when=lambda variant: not variant.unthinking_qwen3,
-        scope="render",
     ),
     Correction(
         ("kimi-k2.5",),
