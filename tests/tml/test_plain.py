@@ -34,7 +34,7 @@ def test_no_row_changes_what_is_plain(family):
     for messages in PLAIN:
         assert only_texts(messages)
         splices = Splices(None, frozenset())
-        context = Context(splices, None, False, {}, True)
+        context = Context(splices, None, {})
         for row in rows_for(family.name):
             assert row.rewrite is None or row.rewrite(list(messages), context) == messages, row.why
         assert not splices

@@ -96,7 +96,7 @@ class TmlRenderer(SeamedRenderer):
             return self._ids(to_upstream(messages, None))
         refuse_placeholders(each for message in messages for each in _texts(message))
         splices = Splices(self._vocabulary, self._control)
-        context = Context(splices, self._vocabulary, bool(tools), self._arguments, add_generation_prompt)
+        context = Context(splices, self._vocabulary, self._arguments)
         prepared: Any = self._media.parts(messages)
         for row in self._rows:
             if row.rewrite is not None:

@@ -18,16 +18,12 @@ class Context:
     Attributes:
         splices: Placeholders, by which a row gets the ids that it wants.
         vocabulary: Upstream's own tokenizer.
-        tools: Whether tools are declared.
         arguments: What upstream was made with.
-        opener: Whether the render ends with the opener of the next turn.
     """
 
     splices: Splices
     vocabulary: Any
-    tools: bool
     arguments: Mapping[str, Any]
-    opener: bool
 
     def tag(self, name: str) -> int:
         """The id of a control token, by upstream's name of it."""
