@@ -23,7 +23,7 @@ KNOWN_PLUGINS = {
 }
 """Plugins that are worth installing, by the name of their backend: only for hints such as "not installed, pip install ..."."""
 
-_PACKAGES = ("rllm-renderer", "rllm-renderer-training", "rllm-renderer-cli", "rllm-renderer-rllm")
+_PACKAGES = ("rllm-renderer", "rllm-renderer-training", "rllm-renderer-cli", "rllm-renderer-rllm", "rllm-renderer-verl")
 """Distributions that use a renderer; they lie in packages/, plugins in plugins/."""
 
 OWN = frozenset({CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), *_PACKAGES})
@@ -36,6 +36,7 @@ _NEEDED = {
     "rllm-renderer-prime": ("rllm-renderer-template",),
     "rllm-renderer-cli": ("rllm-renderer-template", "rllm-renderer-training"),
     "rllm-renderer-rllm": ("rllm-renderer-template", "rllm-renderer-training"),
+    "rllm-renderer-verl": ("rllm-renderer-training",),
     "rllm-renderer": ("rllm-renderer-template", "rllm-renderer-training", "rllm-renderer-cli"),
 }
 """What of this repository a distribution needs beside the core, which no index has either; in the order of installation."""
