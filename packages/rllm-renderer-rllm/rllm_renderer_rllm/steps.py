@@ -23,7 +23,7 @@ def rllm_steps(rollout: Rollout) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     for sequence in trained_sequences([rollout])[0]:
         segment = sequence.segment
-        for turn in sequence.turns:
+        for turn in segment.turns:
             kept = [at for at in range(turn.start, min(turn.end, len(sequence.token_ids))) if sequence.loss_mask[at]]
             if not kept:
                 continue

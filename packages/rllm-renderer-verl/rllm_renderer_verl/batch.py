@@ -60,7 +60,7 @@ def to_verl(
 
     rollouts = list(rollouts)
     sequences, omitted = trained_sequences(rollouts)
-    cuts = [sequence.turns[0].start for sequence in sequences]
+    cuts = [sequence.segment.turns[0].start for sequence in sequences]
     width = _width("prompt", cuts, max_prompt_length)
     sizes = [len(sequence.token_ids) for sequence in sequences]
     depth = _width("response", [size - cut for size, cut in zip(sizes, cuts, strict=True)], max_response_length)

@@ -96,10 +96,9 @@ def _write_shard(
             continue
         row = {"row": record["row"], "reason": error, "data": inputs[record["row"] - first].text}
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-    kinds = {"row": pyarrow.int64(), "reason": pyarrow.string(), "skipped": pyarrow.string()}
-    kinds |= {name: pyarrow.list_(pyarrow.int32()) for name in ("input_ids", "trained")}
-    kinds |= {"weights": pyarrow.list_(pyarrow.float32()), "assistant_masks": pyarrow.list_(pyarrow.int8())}
-    kinds |= {"unread": pyarrow.list_(pyarrow.string())}
+    lists = {"input_ids": "int32", "weights": "float32", "assistant_masks": "int8", "trained": "int32", "unread": "string"}
+    kinds = {name: pyarrow.list_(getattr(pyarrow, kind)()) for name, kind in lists.items()}
+    kinds |= {"row": pyarrow.int64(), "reason": pyarrow.string(), "skipped": pyarrow.string()}
     names = [name for name in SupervisedMapper.COLUMNS if name in kinds]
     table = pyarrow.Table.from_pylist(kept, pyarrow.schema([(name, kinds[name]) for name in names]))
     replace_whole(rejected, lambda file: file.write_text("".join(lines), encoding="utf-8"))

@@ -66,15 +66,8 @@ class SupervisedMapper:
     def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
         """What a row gives that can't be used. Half a surrogate pair is no text to Arrow: it is written as its escape."""
         error, skipped = (text.encode(errors="backslashreplace").decode() for text in (error, skipped))
-        empty: dict[str, Any] = {
-            "input_ids": [],
-            "weights": [],
-            "assistant_masks": [],
-            "trained": [],
-            "reason": "",
-            "unread": [],
-        }
-        return [{"row": number, **empty, "skipped": skipped, "error": error}]
+        empty: dict[str, Any] = {name: [] for name in self.COLUMNS}
+        return [{**empty, "row": number, "reason": "", "skipped": skipped, "error": error}]
 
     @property
     def renderer(self) -> Any:
@@ -144,20 +137,16 @@ def examples_of(
 
 
 def _rows(batch: Any) -> Sequence[Mapping[str, Any]]:
-    to_list = getattr(batch, "to_pylist", None)
-    if callable(to_list):
-        rows: list[dict[str, Any]] = to_list()
-        return rows
-    names = list(batch)
-    columns = [_plain(batch[name]) for name in names]
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    if hasattr(batch, "to_pylist"):
+        return batch.to_pylist()  # type: ignore[no-any-return]
+    columns = [_plain(batch[name]) for name in batch]
+    return [dict(zip(batch, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _plain(value: Any) -> Any:
     """Lists and Python's own values for the arrays of numpy and pandas, however deep: Ray's batches have lists as arrays."""
-    to_list = getattr(value, "tolist", None)
-    if callable(to_list):
-        value = to_list()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

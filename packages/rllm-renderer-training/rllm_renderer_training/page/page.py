@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rllm_renderer_core.errors import RendererError
@@ -143,7 +143,7 @@ def text_of(renderer: ResolvedRenderer, token: int) -> str:
         return f"<{token}>"
 
 
-def _page(what: str, resolution: Resolution, said: str, sections: Sequence[str]) -> str:
+def _page(what: str, resolution: Resolution, said: str, sections: Iterable[str]) -> str:
     """The document."""
     title = html.escape(f"{what} {resolution.model or 'a model without a name'}")
     parts = [

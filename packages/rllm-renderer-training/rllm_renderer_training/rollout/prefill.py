@@ -22,9 +22,6 @@ def prefilled(
 
     The ids are those of the finished turn, cut behind the message's text: ``...assistant\\nThe answer is`` of
     ``...assistant\\nThe answer is<|im_end|>``. They are proven by the parser, which must read that text out of them.
-
-    Raises:
-        RolloutError: The final message isn't an assistant's text, or the format doesn't show the text where a turn ends.
     """
     *before, last = messages
     text = last["content"]

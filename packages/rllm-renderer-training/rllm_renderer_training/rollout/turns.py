@@ -12,7 +12,7 @@ from rllm_renderer_core.normal_form.tools import normalize_tools
 from rllm_renderer_core.types import Message, ParsedResponse
 
 from ..errors import RolloutError
-from .completions import Completion
+from .completions import completed
 from .prefill import prefilled, refuse_second_turn
 from .replies import Reply, answers_broken, bridged_over_broken
 from .segment import Decline, Segment
@@ -23,11 +23,7 @@ class Turns(RolloutState):
     """What is called at each turn; see ``Rollout``."""
 
     def begin(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        continue_final_message: bool = False,
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, continue_final_message: bool = False
     ) -> list[int]:
         """Render the opening messages.
 
@@ -93,12 +89,12 @@ class Turns(RolloutState):
         """
         if not self.segments or self.recorded:
             raise RolloutError("record needs a prompt that nothing was sampled from yet", fix="call begin or extend first")
-        sampled = Completion.of(self.renderer, completion_ids, logprobs, finish_reason, stop_reason, version, forced)
+        ids, sampled = completed(self.renderer, completion_ids, logprobs, finish_reason, stop_reason, version, forced)
         segment = self.segment
-        turn = segment.token_ids[segment.turn_start :] + sampled.ids
+        turn = segment.token_ids[segment.turn_start :] + ids
         prompt = IdsView(segment.token_ids, segment.turn_start)
         parsed = self.renderer.parse_response(turn, tools=self.tools, prompt_ids=prompt)
-        segment.add_sampled(sampled, parsed.to_message())
+        segment.add_sampled(ids, sampled, parsed.to_message())
         segment.replies[len(segment.messages) - 1] = Reply.of(parsed)
         self.turns += 1
         return parsed
@@ -171,7 +167,10 @@ class Turns(RolloutState):
         refuse_second_turn(messages)
         replies = self.segment.replies if self.segments else {}
         try:
-            prompt = _whole_prompt(self.renderer, messages, tools)
+            prompt = list(self.renderer.render_ids(messages, tools=tools, add_generation_prompt=True))
+            # also under dropped="warn": a rollout goes on from a prompt with everything in it
+            for dropped in self.renderer.dropped(messages, tools=tools, add_generation_prompt=True):
+                raise dropped.error(f"{self.renderer.backend}:{self.renderer.name}")
         except RendererError as error:
             if decline is None or not answers_broken(replies.get(len(self.messages) - 1), messages[len(self.messages) :]):
                 raise
@@ -187,17 +186,3 @@ class Turns(RolloutState):
         self.segments.append(Segment(prompt, [], messages, tools, size, size, replies=kept))
         self.current = len(self.segments) - 1
         return list(prompt)
-
-
-def _whole_prompt(renderer: Any, messages: list[dict[str, Any]], tools: list[Any] | None) -> list[int]:
-    """The prompt of a conversation with everything in it: what a rollout goes on from, under ``dropped="warn"`` too.
-
-    Raises:
-        RendererError: Something of it doesn't show; and as ``render_ids``.
-    """
-    prompt: list[int] = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
-    find = getattr(renderer, "dropped", None)
-    dropped = find(messages, tools=tools, add_generation_prompt=True) if callable(find) else ()
-    if dropped:
-        raise dropped[0].error(f"{renderer.backend}:{renderer.name}")
-    return prompt

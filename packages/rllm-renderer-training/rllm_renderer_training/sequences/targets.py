@@ -8,6 +8,7 @@ samples behind the prompt's ids, so what is left of the text is tokenised there.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from rllm_renderer_core.types import RenderedTokens
 
 from ..errors import UnreachableTurnError
 from .omitted_parts import doubtful, shows
-from .stops import Stops
+from .stops import unwritten_stop
 
 Messages = Sequence[dict[str, Any]]
 _SHOWN = 60
@@ -61,28 +62,19 @@ class Target:
 
 
 class Targets:
-    """Targets of one renderer. What it learns about the renderer serves all conversations.
-
-    Args:
-        renderer: What ``resolve`` returned.
-    """
+    """Targets of one renderer, which ``resolve`` returned. What it learns about the renderer serves all conversations."""
 
     def __init__(self, renderer: Any) -> None:
-        self._renderer = renderer
-        self.tokenizer = getattr(renderer, "tokenizer", None)
+        self._renderer, self.tokenizer = renderer, renderer.tokenizer
         self.decode = decoder_of(self.tokenizer) if callable(getattr(self.tokenizer, "decode", None)) else lambda ids: ""
-        self.control = control_ids(self.tokenizer) | frozenset(renderer.get_stop_token_ids())
+        self._stops = frozenset(renderer.get_stop_token_ids())
+        self.control = control_ids(self.tokenizer) | self._stops
         # The template tells nothing about attribution but by further renders, which a whole data set would pay for.
-        self._attributes = not getattr(renderer, "by_template", False)
-        self.stops = Stops(renderer)
+        self._attributes = not renderer.by_template
+        self.unwritten_stop = functools.cache(functools.partial(unwritten_stop, renderer))
 
     def target(self, messages: Messages, index: int, tools: Sequence[Any] | None) -> Target:
-        """The target of ``messages[index]``.
-
-        Raises:
-            UnreachableTurnError: The model can't say this message behind this prompt.
-            UnsupportedContentError, ToolError: As from ``render``.
-        """
+        """The target of ``messages[index]``; an ``UnreachableTurnError`` where the model can't say it behind its prompt."""
         prompt = self.prompt(messages, index, tools)
         finished = self.finished(messages, index, tools)
         behind = self._behind(prompt.token_ids, finished, index)
@@ -146,7 +138,7 @@ class Targets:
 
     def stopped(self, behind: list[int], message: dict[str, Any], index: int, prompt: list[int]) -> list[int]:
         """The turn up to its stop: as rendered, or as learned where the format writes none."""
-        stops = [at for at, token in enumerate(behind) if token in self.stops.ids]
+        stops = [at for at, token in enumerate(behind) if token in self._stops]
         why, stop = "", None
         if len(stops) > 1:
             why = "has more than one stop, and the model would end at the first"
@@ -156,7 +148,7 @@ class Targets:
                 return behind[: stops[0] + 1]
             why = "goes on behind its stop"
         else:
-            stop = self.stops.unwritten(calls=bool(message.get("tool_calls")))
+            stop = self.unwritten_stop(bool(message.get("tool_calls")))
             why = "has no stop that the renderer knows, and none shows when the conversation goes on"
         if stop is None:
             raise UnreachableTurnError(
@@ -193,11 +185,9 @@ class Targets:
                 )
 
     def _encode(self, text: str) -> list[int] | None:
-        if self.tokenizer is None:
-            return None
         if not text:
             return []
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
+        return None if self.tokenizer is None else list(self.tokenizer.encode(text, add_special_tokens=False))
 
 
 @contextmanager
