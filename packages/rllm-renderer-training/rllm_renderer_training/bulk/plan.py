@@ -73,14 +73,10 @@ def _differences(known: Mapping[str, Any], plan: Mapping[str, Any], where: str =
 
 
 def _fix(known: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
-    day = _date(known)
-    if day and day != _date(plan):
+    day, today = (((run.get("resolution") or {}).get("options") or {}).get("date") for run in (known, plan))
+    if day and day != today:
         return f"pass --date {day}, the day that its prompts show, or take a new --output"
     return "take a new --output, or the same input, tokenizer and options"
-
-
-def _date(plan: Mapping[str, Any]) -> Any:
-    return ((plan.get("resolution") or {}).get("options") or {}).get("date")
 
 
 def _tokenizer_digest(renderer: Any) -> str:

@@ -32,13 +32,9 @@ class Turn:
 
     def joined(self, more: Turn) -> Turn:
         """This turn and what was sampled directly behind it, as one."""
-        return replace(
-            more,
-            start=self.start,
-            logprobs=self._with("logprobs", more, None),
-            versions=self._with("versions", more, None),
-            forced=self._with("forced", more, False),
-        )
+        unknown = {"logprobs": None, "versions": None, "forced": False}
+        values = {name: self._with(name, more, value) for name, value in unknown.items()}
+        return replace(more, start=self.start, **values)
 
     def _with(self, name: str, more: Turn, unknown: Any) -> Any:
         mine, theirs = getattr(self, name), getattr(more, name)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .state import RolloutState
 
 SCHEMA = 1
+_PER_ID = {"logprobs": as_logprob, "versions": as_version, "forced": as_forced}
 
 
 def as_dict(rollout: RolloutState) -> dict[str, Any]:
@@ -58,7 +59,11 @@ def read_into(rollout: RolloutState, data: Mapping[str, Any]) -> None:
         raise RolloutError(f"a rollout of schema {schema!r} can't be read, this is schema {SCHEMA}", fix="write it again")
     refuse_other(Resolution.from_dict(data["resolution"]), rollout.renderer)
     try:
-        _read(rollout, data)
+        rollout.segments = [_segment(segment, rollout.renderer) for segment in data["segments"]]
+        rollout.declines = [Decline(**decline) for decline in data["declines"]]
+        rollout.turns, rollout.current = int(data["turns"]), int(data["current"])
+        if not 0 <= rollout.current < max(1, len(rollout.segments)):
+            raise ValueError(f"segment {rollout.current} is the current one of {len(rollout.segments)}")
     except RendererError as error:
         raise RolloutError(f"not a rollout: {str(error).splitlines()[0]}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -67,20 +72,9 @@ def read_into(rollout: RolloutState, data: Mapping[str, Any]) -> None:
 
 def refuse_other(made_by: Resolution, renderer: ResolvedRenderer) -> None:
     """Raise ``RolloutError`` for a renderer that isn't as the one that a rollout was made with."""
-    differences = made_by.differences(renderer.resolution, mine="recorded")
-    if differences:
-        lines = "\n  ".join(differences)
-        raise RolloutError(
-            f"the rollout was made with another renderer\n  {lines}", fix="resolve with pin=data['resolution'], and pass that"
-        )
-
-
-def _read(rollout: RolloutState, data: Mapping[str, Any]) -> None:
-    rollout.segments = [_segment(segment, rollout.renderer) for segment in data["segments"]]
-    rollout.declines = [Decline(**decline) for decline in data["declines"]]
-    rollout.turns, rollout.current = int(data["turns"]), int(data["current"])
-    if not 0 <= rollout.current < max(1, len(rollout.segments)):
-        raise ValueError(f"segment {rollout.current} is the current one of {len(rollout.segments)}")
+    if differences := made_by.differences(renderer.resolution, mine="recorded"):
+        what = "\n  ".join(["the rollout was made with another renderer", *differences])
+        raise RolloutError(what, fix="resolve with pin=data['resolution'], and pass that")
 
 
 def _segment(data: Mapping[str, Any], renderer: ResolvedRenderer) -> Segment:
@@ -102,12 +96,6 @@ def _segment(data: Mapping[str, Any], renderer: ResolvedRenderer) -> Segment:
         if not 0 <= turn.message < len(messages):
             raise ValueError(f"a turn has message {turn.message} of {len(messages)}")
         end, size = turn.end, turn.end - turn.start
-        segment.turns.append(
-            replace(
-                turn,
-                logprobs=as_values(turn.logprobs, size, "logprobs", as_logprob),
-                versions=as_values(turn.versions, size, "versions", as_version),
-                forced=as_values(turn.forced, size, "forced", as_forced),
-            )
-        )
+        checked: dict[str, Any] = {name: as_values(getattr(turn, name), size, name, read) for name, read in _PER_ID.items()}
+        segment.turns.append(replace(turn, **checked))
     return segment

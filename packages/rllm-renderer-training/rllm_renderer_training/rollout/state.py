@@ -99,8 +99,7 @@ class RolloutState:
         fork.declines, fork.turns, fork.current = list(self.declines), self.turns, self.current
         return fork
 
-    def __copy__(self) -> Self:
-        return self.fork()
+    __copy__ = fork
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.fork()

@@ -32,17 +32,11 @@ _TEXTS = ("text", "thinking", "summary")
 
 
 class Part(NamedTuple):
-    """A part that may be left out.
+    """A part that may be left out."""
 
-    Attributes:
-        name: In words, behind "its".
-        changed: The message without it, or with another in its place.
-        fix: What to do if it is left out; ``""`` if there is nothing but to take it out.
-    """
-
-    name: str
-    changed: dict[str, Any]
-    fix: str = ""
+    name: str  # in words, behind "its"
+    changed: dict[str, Any]  # the message without it, or with another in its place
+    fix: str = ""  # what to do if it is left out; "" if there is nothing but to take it out
 
 
 def shows(message: Mapping[str, Any], text: str) -> bool:
@@ -78,11 +72,10 @@ def doubtful(message: dict[str, Any], text: str) -> Iterator[Part]:
 
 def _elsewhere(reasoning: str, message: Mapping[str, Any]) -> bool:
     """Whether the reasoning's text is in another part of the message: as it is, or as JSON has it."""
-    written = [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
-    escaped = {json.dumps(reasoning, ensure_ascii=ascii)[1:-1] for ascii in (False, True)}
-    return any(reasoning in text for text in (_content(message), *_names(message))) or any(
-        each in arguments for each in escaped for arguments in written
-    )
+    if any(reasoning in text for text in (_content(message), *_names(message))):
+        return True
+    escaped = [json.dumps(reasoning, ensure_ascii=ascii)[1:-1] for ascii in (False, True)]
+    return any(text in call["function"]["arguments"] for text in escaped for call in message.get("tool_calls") or ())
 
 
 def _names(message: Mapping[str, Any]) -> list[str]:
@@ -100,10 +93,8 @@ def _content(message: Mapping[str, Any]) -> str:
 
 def _says(value: Any) -> bool:
     """Whether there is any text in it: columnar files have the keys of other rows, as nulls; some data sets have flags."""
-    if isinstance(value, Mapping):
-        return any(_says(inner) for inner in value.values())
-    if isinstance(value, (list, tuple)):
-        return any(_says(inner) for inner in value)
+    if isinstance(value, (Mapping, list, tuple)):
+        return any(map(_says, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, str) and bool(value.strip())
 
 
@@ -113,10 +104,7 @@ def _repeats(value: Any, reasoning: str) -> bool:
     if not reasoning:
         return False
     if isinstance(value, (list, tuple)):
-        value = "".join(
-            next((block[key] for key in _TEXTS if isinstance(block.get(key), str)), "")
-            for block in value
-            if isinstance(block, Mapping)
-        )
-        return value.strip() in ("", reasoning)
+        blocks = [block for block in value if isinstance(block, Mapping)]
+        texts = [next((block[key] for key in _TEXTS if isinstance(block.get(key), str)), "") for block in blocks]
+        return "".join(texts).strip() in ("", reasoning)
     return isinstance(value, str) and value.strip() == reasoning

@@ -32,22 +32,17 @@ _SHOWN = 60
 class Target:
     """One assistant message as it is trained: what it is sampled from, and behind that what is sampled.
 
-    Attributes:
-        index: Of the message.
-        ids: At their start the prompt that serving renders for the messages before it, with the opener; from ``start`` to
-            ``end`` the ids that the model samples, the stop last. Several targets may share them.
-        indices: For each id of the prompt the index of its message, where the backend can tell.
-        media: The backend's own object for the prompt's media.
-        continues: The ids start with the prompt and completion of the target that was given before it.
+    ``ids`` begin with the prompt that serving renders for the messages before it, with the opener; from ``start`` to ``end``
+    they are what the model samples, the stop last. Several targets may share them.
     """
 
-    index: int
+    index: int  # of the message
     ids: list[int]
     start: int
     end: int
-    indices: list[int | None] | None = None
-    media: Any = None
-    continues: bool = False
+    indices: list[int | None] | None = None  # for each id of the prompt the index of its message, where the backend can tell
+    media: Any = None  # the backend's own object for the prompt's media
+    continues: bool = False  # the ids start with the prompt and completion of the target that was given before it
 
     @property
     def prompt(self) -> RenderedTokens:
@@ -115,17 +110,14 @@ class Targets:
         wanted, rest = self.decode(prompt[at:]), finished[at:]
         # Tokenised again is only the text up to the next control token: from there on the ids are the message's own.
         ends = [place for place, token in enumerate(rest) if token in self.control and place] + [len(rest)]
-        for end in ends:
-            text = self.decode(rest[:end])
-            if len(text) < len(wanted):
-                continue
+        end = next((end for end in ends if len(self.decode(rest[:end])) >= len(wanted)), None)
+        text = self.decode(rest[:end])
+        if end is not None and text.startswith(wanted):
             more = text[len(wanted) :]
             again = self._encode(more)
-            if not text.startswith(wanted) or again is None or self.decode(again) != more:
-                break
-            if not any(token in self.control and self.decode([token]).strip() for token in again):
+            spelled = any(token in self.control and self.decode([token]).strip() for token in again)
+            if self.decode(again) == more and not spelled:
                 return again + rest[end:]
-            break
         raise UnreachableTurnError(
             f"message {index} (assistant) doesn't go on from its own prompt: the prompt ends with "
             f"{self.decode(prompt[-16:])!r}, and what the format writes for the message is "
@@ -139,26 +131,24 @@ class Targets:
     def stopped(self, behind: list[int], message: dict[str, Any], index: int, prompt: list[int]) -> list[int]:
         """The turn up to its stop: as rendered, or as learned where the format writes none."""
         stops = [at for at, token in enumerate(behind) if token in self._stops]
-        why, stop = "", None
-        if len(stops) > 1:
-            why = "has more than one stop, and the model would end at the first"
-        elif stops:
-            rest = behind[stops[0] + 1 :]
-            if not self.decode(rest).strip():  # some vocabularies have newlines among their added tokens
-                return behind[: stops[0] + 1]
-            why = "goes on behind its stop"
-        else:
+        if not stops:
             stop = self.unwritten_stop(bool(message.get("tool_calls")))
+            if stop is not None:
+                return [*behind, stop]
             why = "has no stop that the renderer knows, and none shows when the conversation goes on"
-        if stop is None:
-            raise UnreachableTurnError(
-                f"message {index} (assistant) {why}: {self.decode(behind)[-_SHOWN:]!r}",
-                fix="take out what spells a control token, or pass unreachable='skip'",
-                index=index,
-                prompt_text=self.decode(prompt[-16:]),
-                turn_text=self.decode(behind),
-            )
-        return [*behind, stop]
+        elif len(stops) > 1:
+            why = "has more than one stop, and the model would end at the first"
+        elif self.decode(behind[stops[0] + 1 :]).strip():
+            why = "goes on behind its stop"
+        else:  # some vocabularies have newlines among their added tokens
+            return behind[: stops[0] + 1]
+        raise UnreachableTurnError(
+            f"message {index} (assistant) {why}: {self.decode(behind)[-_SHOWN:]!r}",
+            fix="take out what spells a control token, or pass unreachable='skip'",
+            index=index,
+            prompt_text=self.decode(prompt[-16:]),
+            turn_text=self.decode(behind),
+        )
 
     def shown(self, message: dict[str, Any], completion: list[int]) -> bool:
         """Whether all of the message can be read in its completion; a text alone, which renderers look for, is taken to be."""
@@ -170,9 +160,7 @@ class Targets:
     ) -> None:
         """Raises where the format writes the message without its reasoning, its text, one of its calls or what else it says."""
         message = messages[index]
-        if message.keys() <= {"role", "content"}:
-            return
-        for part in doubtful(message, self.decode(completion)):
+        for part in () if message.keys() <= {"role", "content"} else doubtful(message, self.decode(completion)):
             if self.finished([*messages[:index], part.changed], index, tools) == finished:
                 what = f"its {part.name}"
                 fix = part.fix or f"take {what} out of the message, choose a renderer or mode that shows it"
@@ -184,10 +172,8 @@ class Targets:
                     turn_text=self.decode(completion),
                 )
 
-    def _encode(self, text: str) -> list[int] | None:
-        if not text:
-            return []
-        return None if self.tokenizer is None else list(self.tokenizer.encode(text, add_special_tokens=False))
+    def _encode(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False)) if text and self.tokenizer is not None else []
 
 
 @contextmanager

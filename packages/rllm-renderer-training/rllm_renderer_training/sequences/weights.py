@@ -30,14 +30,14 @@ def split_weights(messages: Iterable[Any]) -> tuple[list[Any], list[float | None
     bare: list[Any] = []
     weights: list[float | None] = []
     for index, message in enumerate(messages):
+        weight = None
         if isinstance(message, Mapping):
             refuse_uncertain(message, f"message {index}", index)
-        if not isinstance(message, Mapping) or not any(key in message for key in WEIGHT_KEYS):
-            bare.append(message)
-            weights.append(None)
-            continue
-        bare.append({key: value for key, value in message.items() if key not in WEIGHT_KEYS})
-        weights.append(_weight(index, message))
+            if any(key in message for key in WEIGHT_KEYS):
+                weight = _weight(index, message)
+                message = {key: value for key, value in message.items() if key not in WEIGHT_KEYS}
+        bare.append(message)
+        weights.append(weight)
     return bare, weights
 
 
@@ -58,8 +58,7 @@ def _weight(index: int, message: Mapping[str, Any]) -> float | None:
         value = message.get(key)
         if value is None:
             continue
-        number = isinstance(value, (bool, int, float))
-        if not number or not (value == 0 or _LEAST <= value <= _MOST):
+        if not isinstance(value, (int, float)) or not (value == 0 or _LEAST <= value <= _MOST):
             raise MessageError(
                 f"message {index}: {key} must be 0, 1, a boolean or a finite float from 0 on, as float32 holds it, "
                 f"not {_short(value)}",
