@@ -90,12 +90,11 @@ def _write_shard(
     kept: list[dict[str, Any]] = []
     lines: list[str] = []
     for record in records:
-        error = record.pop("error")
-        if not error:
+        if record["error"]:
+            row = {"row": record["row"], "reason": record["error"], "data": inputs[record["row"] - first].text}
+            lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+        else:
             kept.append(record)
-            continue
-        row = {"row": record["row"], "reason": error, "data": inputs[record["row"] - first].text}
-        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
     lists = {"input_ids": "int32", "weights": "float32", "assistant_masks": "int8", "trained": "int32", "unread": "string"}
     kinds = {name: pyarrow.list_(getattr(pyarrow, kind)()) for name, kind in lists.items()}
     kinds |= {"row": pyarrow.int64(), "reason": pyarrow.string(), "skipped": pyarrow.string()}

@@ -15,22 +15,13 @@ from .rows import COLUMNS, CONVERSATIONS, HARMLESS
 
 
 class Row(NamedTuple):
-    """A row of the input.
+    """A row of the input."""
 
-    Attributes:
-        text: Its JSON text; where there is a ``fault``, what can be shown of it.
-        fault: Why it can't be read, or ``""``.
-    """
-
-    text: str
-    fault: str = ""
+    text: str  # its JSON text; where there is a fault, what can be shown of it
+    fault: str = ""  # why it can't be read, or ""
 
     def value(self) -> Mapping[str, Any]:
-        """The row as an object.
-
-        Raises:
-            MessageError: It isn't one.
-        """
+        """The row as an object; a ``MessageError`` where it isn't one."""
         if self.fault:
             raise MessageError(self.fault)
         try:

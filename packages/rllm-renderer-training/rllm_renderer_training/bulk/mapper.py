@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 from rllm_renderer_core.errors import MessageError, RendererError
 
@@ -14,6 +15,7 @@ from .rows import conversation_of
 NOTHING = "nothing in this row is to be trained"
 
 
+@dataclass(eq=False)
 class SupervisedMapper:
     """Rows to training sequences. Picklable: each worker resolves its own renderer, held to the pin.
 
@@ -29,24 +31,17 @@ class SupervisedMapper:
         load: Loads a tokenizer by name, a function of a module; with transformers where left out.
     """
 
-    COLUMNS = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "unread", "error")
+    COLUMNS: ClassVar = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "unread", "error")
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        tokenizer: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        pin: Mapping[str, Any] | None = None,
-        supervised_options: Mapping[str, Any] | None = None,
-        strict: bool = False,
-        load: Callable[[str], Any] | None = None,
-    ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.options, self.pin = dict(options or {}), pin
-        self.supervised_options = dict(supervised_options or {})
-        self.strict, self._load = strict, load
-        self._renderer: Any = None
+    model: str
+    _: KW_ONLY
+    tokenizer: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    pin: Mapping[str, Any] | None = None
+    supervised_options: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
+    load: Callable[[str], Any] | None = None
+    _renderer: Any = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_renderer": None}
@@ -54,14 +49,11 @@ class SupervisedMapper:
     def __call__(self, batch: Any) -> dict[str, list[Any]]:
         """A batch of columns, or a ``pyarrow.Table``, to columns; a column ``row`` of integers numbers the input,
         else a row's number is its place in the batch."""
-        columns: dict[str, list[Any]] = {name: [] for name in self.COLUMNS}
+        records: list[dict[str, Any]] = []
         for at, row in enumerate(_rows(batch)):
             own = row.get("row")
-            number = own if isinstance(own, int) and not isinstance(own, bool) else at
-            for record in self.records(row, number):
-                for name in self.COLUMNS:
-                    columns[name].append(record[name])
-        return columns
+            records += self.records(row, own if isinstance(own, int) and not isinstance(own, bool) else at)
+        return {name: [record[name] for record in records] for name in self.COLUMNS}
 
     def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
         """What a row gives that can't be used. Half a surrogate pair is no text to Arrow: it is written as its escape."""
@@ -73,7 +65,7 @@ class SupervisedMapper:
     def renderer(self) -> Any:
         """The renderer of this process: resolved once for all mappers that ask alike, and before a fork for all workers."""
         if self._renderer is None:
-            asked = (self.model, self.tokenizer, self.options, self.pin, self._load)
+            asked = (self.model, self.tokenizer, self.options, self.pin, self.load)
             if _last.get("asked") != asked:
                 _last.update(asked=asked, renderer=self._resolved())
             self._renderer = _last["renderer"]
@@ -83,7 +75,7 @@ class SupervisedMapper:
         from rllm_renderer_core.normal_form.tokenizer import load_tokenizer
         from rllm_renderer_core.resolving.resolver import resolve
 
-        loaded = (self._load or load_tokenizer)(self.tokenizer or self.model)
+        loaded = (self.load or load_tokenizer)(self.tokenizer or self.model)
         pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
         return resolve(self.model, loaded, **pinned)
 
@@ -122,11 +114,7 @@ _last: dict[str, Any] = {}
 def examples_of(
     renderer: Any, row: Mapping[str, Any], options: Mapping[str, Any], *, columnar: bool = True, strict: bool = False
 ) -> SupervisedExamples:
-    """The sequences of a row, by these options of ``supervised``; ``columnar`` and ``strict`` as in ``conversation_of``.
-
-    Raises:
-        RendererError: The row can't be used.
-    """
+    """The sequences of a row, by these options of ``supervised``; ``columnar`` and ``strict`` as in ``conversation_of``."""
     try:
         said = conversation_of(row, columnar=columnar, options=renderer.resolution.options, strict=strict)
         examples = supervised(renderer, said.messages, tools=said.tools, **options)

@@ -36,11 +36,7 @@ def plan_of(source: pathlib.Path, mapper: SupervisedMapper, shard_rows: int) -> 
 
 
 def same_plan(file: pathlib.Path, plan: Mapping[str, Any]) -> None:
-    """Write the plan into a new folder, or compare it with the one that is there.
-
-    Raises:
-        OptionError: The folder holds another run.
-    """
+    """Write the plan into a new folder, or refuse one that holds another run."""
     if not file.exists():
         if any(file.parent.glob("part-*")):
             raise OptionError(f"{file.parent} holds parts of an unknown run", fix="take a new --output", option="output")

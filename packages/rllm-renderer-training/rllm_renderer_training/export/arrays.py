@@ -43,11 +43,7 @@ class TrainedSequence(NamedTuple):
 
 
 def trained_sequences(rollouts: Iterable[Rollout]) -> tuple[list[TrainedSequence], list[Row]]:
-    """The segments of which something is trained, and the places of the others.
-
-    Raises:
-        RolloutError: Some turns have log-probabilities, and others have none at all.
-    """
+    """The segments of which something is trained, and the places of the others."""
     segments = [
         (Row(number, at), segment) for number, rollout in enumerate(rollouts) for at, segment in enumerate(rollout.segments)
     ]

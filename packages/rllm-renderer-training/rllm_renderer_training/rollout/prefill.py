@@ -45,13 +45,3 @@ def prefilled(
     if parsed.content.strip() != text.strip() or parsed.tool_calls or not parsed.reasoning_complete:
         raise RolloutError(f"{renderer!r} reads the begun answer {text[-40:]!r} as {parsed.content[-40:]!r}", fix=FIX)
     return ids[:end], start
-
-
-def refuse_second_turn(messages: list[dict[str, Any]]) -> None:
-    """Raises where a generation prompt would open a second assistant turn directly behind an assistant message."""
-    if messages[-1]["role"] == "assistant":
-        raise RolloutError(
-            "the conversation ends with an assistant message, behind which no second assistant turn is opened",
-            fix="add the message that it is to answer; resume() goes on with a turn that was cut off, and "
-            "begin(..., continue_final_message=True) with an answer that was begun elsewhere",
-        )

@@ -17,21 +17,14 @@ if TYPE_CHECKING:
 
 
 class RolloutState:
-    """Plain state without I/O; see ``Rollout``.
-
-    Attributes:
-        segments: What a trainer needs.
-        declines: Where and why each segment but the first was started.
-        turns: How many completions were recorded.
-        current: Number of the segment that is gone on with.
-    """
+    """Plain state without I/O; see ``Rollout``."""
 
     def __init__(self, renderer: ResolvedRenderer) -> None:
         self._renderer: ResolvedRenderer | None = renderer
         self.segments: list[Segment] = []
         self.declines: list[Decline] = []
         self.turns = 0
-        self.current = 0
+        self.current = 0  # number of the segment that is gone on with
 
     def __repr__(self) -> str:
         ids = sum(len(segment.token_ids) for segment in self.segments)

@@ -13,7 +13,7 @@ from rllm_renderer_core.types import Message, ParsedResponse
 
 from ..errors import RolloutError
 from .completions import completed
-from .prefill import prefilled, refuse_second_turn
+from .prefill import prefilled
 from .replies import Reply, answers_broken, bridged_over_broken
 from .segment import Decline, Segment
 from .state import RolloutState
@@ -134,15 +134,7 @@ class Turns(RolloutState):
         if not self.recorded:
             raise RolloutError("extend needs a recorded completion", fix="call record first")
         segment, new = self.segment, normalize_messages(new_messages)
-        delta = bridged_over_broken(
-            self.renderer,
-            IdsView(segment.token_ids, segment.turn_start),
-            segment.token_ids[segment.turn_start :],
-            new,
-            self.tools,
-            self.messages[-1],
-            segment.replies.get(len(self.messages) - 1),
-        )
+        delta = bridged_over_broken(self.renderer, segment, new)
         if isinstance(delta, BridgeDeclined):
             return self._render([*self.messages, *new], self.tools, Decline(self.turns, delta.reason))
         segment.add_prompt(delta, new)
@@ -164,7 +156,12 @@ class Turns(RolloutState):
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, decline: Decline | None = None
     ) -> list[int]:
         """A new segment from a whole conversation; what fails changes nothing."""
-        refuse_second_turn(messages)
+        if messages[-1]["role"] == "assistant":
+            raise RolloutError(
+                "the conversation ends with an assistant message, behind which no second assistant turn is opened",
+                fix="add the message that it is to answer; resume() goes on with a turn that was cut off, and "
+                "begin(..., continue_final_message=True) with an answer that was begun elsewhere",
+            )
         replies = self.segment.replies if self.segments else {}
         try:
             prompt = list(self.renderer.render_ids(messages, tools=tools, add_generation_prompt=True))

@@ -130,27 +130,23 @@ class Runs:
 
     def _between(self, messages: Messages, declared: bool) -> Border | None:
         tools, control = [TOOL] if declared else None, self.targets.control
-        sequence: list[int] = []
-        completed: list[int] = []
-        said: list[int] = []
-        gap: list[int] = []
         spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
-        for index in spoken:
-            target = self.targets.target(messages, index, tools)
-            prompt, completed, said = target.prompt.token_ids, said, target.completion
+        turns = [self.targets.target(messages, index, tools) for index in spoken]
+        for before, turn in zip([None, *turns], turns, strict=False):
+            prompt, sequence = turn.prompt.token_ids, before.ids if before else []
             if prompt[: len(sequence)] != sequence:
                 return None
-            if self.targets.finished(messages, index, tools)[: target.start] != prompt:
+            if self.targets.finished(messages, turn.index, tools)[: turn.start] != prompt:
                 return None
-            gap, sequence = prompt[len(sequence) :], target.ids
+        gap = prompt[len(sequence) :]
         at = max((place for place, token in enumerate(gap) if token in control), default=None)
         if at is None:
             return None
         return Border(
-            tuple(token for token in completed if token in control),
+            tuple(token for token in before.completion if token in control) if before else (),
             tuple(token for token in gap if token in control),
             tuple(gap[at + 1 :]),
-            next((at for at, index in enumerate(reversed(target.indices or ())) if index != -1), 0),
+            next((at for at, index in enumerate(reversed(turn.indices or ())) if index != -1), 0),
         )
 
     # Cutting a real render

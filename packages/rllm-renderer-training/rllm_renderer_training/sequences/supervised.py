@@ -24,6 +24,8 @@ from .runs import Runs
 from .targets import Messages, Target, Targets
 from .weights import split_weights, trained
 
+TRAIN, HISTORIES, UNREACHABLE = ("all", "last", "last_turn"), ("template", "verbatim"), ("error", "skip")
+
 _OPENER_IDS = 12
 """How many ids a bridged prompt must end with alike to the rendered one: openers are shorter."""
 
@@ -61,8 +63,11 @@ def supervised(
         OptionError: An option that isn't known, or parts that the format doesn't keep apart.
     """
     wanted = _checked_parts(parts)
-    _refuse_unknown("history", history, ("template", "verbatim"))
-    _refuse_unknown("unreachable", unreachable, ("error", "skip"))
+    choices = {"train": (train, TRAIN), "history": (history, HISTORIES), "unreachable": (unreachable, UNREACHABLE)}
+    for option, (value, known) in choices.items():
+        if value not in known:
+            fix = f"use one of {', '.join(map(repr, known))}{', or weights on messages' if option == 'train' else ''}"
+            raise OptionError(f"{option}={value!r} isn't known", fix=fix, option=option)
     bare, weights = split_weights(messages)
     ready = normalize_messages(bare)
     declared = normalize_tools(tools)
@@ -216,8 +221,3 @@ def _checked_parts(parts: Iterable[str] | None) -> frozenset[str] | None:
             f"parts={sorted(wanted)} isn't a choice of {', '.join(PARTS)}", fix="name one or two of them", option="parts"
         )
     return None if wanted == set(PARTS) else wanted
-
-
-def _refuse_unknown(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise OptionError(f"{option}={value!r} isn't known", fix=f"use {' or '.join(map(repr, known))}", option=option)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.errors import MessageError, OptionError
+from rllm_renderer_core.errors import MessageError
 
 WEIGHT_KEYS = ("weight", "trainable", "loss_mask", "loss", "step_loss_mask", "train", "training")
 """Keys of a message by which data sets say whether, or how much, it is trained: OpenAI's ``weight``, tinker-cookbook's
@@ -16,8 +16,6 @@ UNCERTAIN_KEYS = ("mask", "train_detail", "training_detail")
 
 _LEAST, _MOST = 2.0**-126, 2.0**127 * (2 - 2.0**-23)
 """The positive floats that trainers' float32 holds: beyond them are infinity and 0."""
-
-TRAIN = ("all", "last", "last_turn")
 
 
 def split_weights(messages: Iterable[Any]) -> tuple[list[Any], list[float | None]]:
@@ -87,17 +85,7 @@ def _short(value: Any) -> str:
 
 
 def trained(messages: Sequence[Mapping[str, Any]], weights: Sequence[float | None], train: str) -> dict[int, float]:
-    """Index and weight of each assistant message to train, in order: those that ``train`` names, but for a weight of 0.
-
-    Raises:
-        OptionError: An unknown ``train``.
-    """
-    if train not in TRAIN:
-        raise OptionError(
-            f"train={train!r} isn't known",
-            fix=f"use one of {', '.join(map(repr, TRAIN))}, or weights on messages",
-            option="train",
-        )
+    """Index and weight of each assistant message to train, in order: those that ``train`` names, but for a weight of 0."""
     spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     if train == "last":
         spoken = spoken[-1:]
