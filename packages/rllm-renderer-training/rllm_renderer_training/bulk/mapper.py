@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
@@ -41,10 +42,9 @@ class SupervisedMapper:
     supervised_options: Mapping[str, Any] = field(default_factory=dict)
     strict: bool = False
     load: Callable[[str], Any] | None = None
-    _renderer: Any = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_renderer": None}
+        return {name: value for name, value in vars(self).items() if name != "renderer"}
 
     def __call__(self, batch: Any) -> dict[str, list[Any]]:
         """A batch of columns, or a ``pyarrow.Table``, to columns; a column ``row`` of integers numbers the input,
@@ -61,23 +61,18 @@ class SupervisedMapper:
         empty: dict[str, Any] = {name: [] for name in self.COLUMNS}
         return [{**empty, "row": number, "reason": "", "skipped": skipped, "error": error}]
 
-    @property
+    @functools.cached_property
     def renderer(self) -> Any:
         """The renderer of this process: resolved once for all mappers that ask alike, and before a fork for all workers."""
-        if self._renderer is None:
-            asked = (self.model, self.tokenizer, self.options, self.pin, self.load)
-            if _last.get("asked") != asked:
-                _last.update(asked=asked, renderer=self._resolved())
-            self._renderer = _last["renderer"]
-        return self._renderer
-
-    def _resolved(self) -> Any:
         from rllm_renderer_core.normal_form.tokenizer import load_tokenizer
         from rllm_renderer_core.resolving.resolver import resolve
 
-        loaded = (self.load or load_tokenizer)(self.tokenizer or self.model)
-        pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
-        return resolve(self.model, loaded, **pinned)
+        asked = (self.model, self.tokenizer, self.options, self.pin, self.load)
+        if _last.get("asked") != asked:
+            loaded = (self.load or load_tokenizer)(self.tokenizer or self.model)
+            pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
+            _last.update(asked=asked, renderer=resolve(self.model, loaded, **pinned))
+        return _last["renderer"]
 
     def records(self, row: Mapping[str, Any], number: int, *, columnar: bool = True) -> list[dict[str, Any]]:
         """The output rows of one input row; ``columnar`` as in ``conversation_of``."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..errors import RolloutError
 from .segment import Turn
-
-if TYPE_CHECKING:
-    from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 STOPPED = frozenset({"stop", "tool_calls", "function_call"})
 """Finish reasons of engines and of OpenAI's protocol for a turn that the model ended itself, or a stop string did."""

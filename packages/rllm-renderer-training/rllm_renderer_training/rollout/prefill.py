@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllm_renderer_core.normal_form.ids import common_prefix
 from rllm_renderer_core.normal_form.tokenizer import decoder_of
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..errors import RolloutError
-
-if TYPE_CHECKING:
-    from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 FIX = "leave the begun answer out, or take a renderer whose format shows it as it is"
 

@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 def shows(message: Mapping[str, Any], text: str) -> bool:
     """Whether the texts of the message and the names of its calls can all be read in a text, each as its own."""
-    reasoning, content, names = _reasoning(message), _content(message), _names(message)
+    reasoning, content, names = _said(message)
     return (
         reasoning in text
         and content in text
@@ -56,8 +56,8 @@ def doubtful(message: dict[str, Any], text: str) -> Iterator[Part]:
     Texts and calls need no more than that: the renderer looks for them itself, by the shape of a conversation, and refuses one
     of which it leaves a text or a call out. Reasoning it doesn't ask for.
     """
-    reasoning, content, names = _reasoning(message), _content(message), _names(message)
-    if reasoning and (len(reasoning) <= _SHORT or reasoning not in text or _elsewhere(reasoning, message)):
+    reasoning, content, names = _said(message)
+    if reasoning and (len(reasoning) <= _SHORT or reasoning not in text or _elsewhere(message)):
         yield Part("reasoning", {**message, "reasoning_content": _ALTERED + message["reasoning_content"]})
     if content not in text and (reasoning or names):
         yield Part("text", {**message, "content": _ALTERED + message["content"]})
@@ -70,25 +70,20 @@ def doubtful(message: dict[str, Any], text: str) -> Iterator[Part]:
             yield Part(key, {other: value for other, value in message.items() if other != key}, fix)
 
 
-def _elsewhere(reasoning: str, message: Mapping[str, Any]) -> bool:
+def _elsewhere(message: Mapping[str, Any]) -> bool:
     """Whether the reasoning's text is in another part of the message: as it is, or as JSON has it."""
-    if any(reasoning in text for text in (_content(message), *_names(message))):
+    reasoning, content, names = _said(message)
+    if any(reasoning in text for text in (content, *names)):
         return True
     escaped = [json.dumps(reasoning, ensure_ascii=ascii)[1:-1] for ascii in (False, True)]
     return any(text in call["function"]["arguments"] for text in escaped for call in message.get("tool_calls") or ())
 
 
-def _names(message: Mapping[str, Any]) -> list[str]:
-    return [call["function"]["name"] for call in message.get("tool_calls") or ()]
-
-
-def _reasoning(message: Mapping[str, Any]) -> str:
-    return (message.get("reasoning_content") or "").strip()
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    content = message["content"]
-    return content.strip() if isinstance(content, str) else ""
+def _said(message: Mapping[str, Any]) -> tuple[str, str, list[str]]:
+    """The reasoning, the content's text and the names of the calls."""
+    reasoning, content = (message.get("reasoning_content") or "").strip(), message["content"]
+    names = [call["function"]["name"] for call in message.get("tool_calls") or ()]
+    return reasoning, content.strip() if isinstance(content, str) else "", names
 
 
 def _says(value: Any) -> bool:

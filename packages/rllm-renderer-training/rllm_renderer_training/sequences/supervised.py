@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined, OptionError
@@ -72,7 +73,7 @@ def supervised(
     ready = normalize_messages(bare)
     declared = normalize_tools(tools)
     chosen = trained(ready, weights, train)
-    builder = _Builder(runs_of(renderer), ready, declared, chosen, wanted, skip=unreachable == "skip")
+    builder = _Builder(runs_of(renderer), ready, declared, chosen, wanted, unreachable == "skip")
     if not chosen:
         return builder.examples
     if history == "verbatim":
@@ -86,43 +87,37 @@ def supervised(
 
 def runs_of(renderer: Any) -> Runs:
     """What is known about this renderer's turns: learned once, for all its conversations."""
-    known = _known.get(renderer)
-    if known is None:
-        known = _known[renderer] = Runs(Targets(renderer))
-    return known
+    if renderer not in _known:
+        _known[renderer] = Runs(Targets(renderer))
+    return _known[renderer]
 
 
 _known: weakref.WeakKeyDictionary[Any, Runs] = weakref.WeakKeyDictionary()
 
 
+@dataclass
 class _Builder:
     """The sequences of one conversation, as far as they are built; the last one is open."""
 
-    def __init__(
-        self,
-        runs: Runs,
-        messages: Messages,
-        tools: Sequence[Any] | None,
-        weights: dict[int, float],
-        parts: frozenset[str] | None,
-        *,
-        skip: bool,
-    ) -> None:
-        self.messages, self.tools, self.weights = messages, tools, weights
-        self.examples = SupervisedExamples()
-        self._runs, self._targets, self._parts, self._skip = runs, runs.targets, parts, skip
+    runs: Runs
+    messages: Messages
+    tools: Sequence[Any] | None
+    weights: dict[int, float]
+    parts: frozenset[str] | None
+    skip: bool
+    examples: SupervisedExamples = field(default_factory=SupervisedExamples)
 
     def targets(self, indices: Sequence[int]) -> Iterator[tuple[int, Target | None]]:
         """The targets of these assistant messages, ``None`` where one can't be reached and was noted as skipped."""
-        for target in self._runs.targets_of(self.messages, indices, self.tools):
+        for target in self.runs.targets_of(self.messages, indices, self.tools):
             yield (target, self._target(target)) if isinstance(target, int) else (target.index, target)
 
     def _target(self, index: int) -> Target | None:
         try:
-            return self._targets.target(self.messages, index, self.tools)
+            return self.runs.targets.target(self.messages, index, self.tools)
         except UnreachableTurnError as error:
             if index in self.weights:
-                if not self._skip:
+                if not self.skip:
                     raise
                 self.examples.skipped.append(SkippedTurn(index, str(error).splitlines()[0]))
             return None
@@ -148,8 +143,8 @@ class _Builder:
         example, completion, index = self.examples[-1], target.completion, target.index
         weight = self.weights.get(index, 0.0)
         own = [weight] * len(completion)
-        if weight and self._parts is not None:
-            kept = part_weights(self._targets, self.messages, target, self.tools, self._parts)
+        if weight and self.parts is not None:
+            kept = part_weights(self.runs.targets, self.messages, target, self.tools, self.parts)
             own = [weight if keep else 0.0 for keep in kept]
         example.token_ids += [*more, *completion]
         example.weights += [0.0] * len(more) + own
@@ -163,7 +158,7 @@ class _Builder:
         """Why the target's prompt doesn't start with the open sequence, in one line."""
         before, prompt = self.examples[-1].token_ids, target.ids[: target.start]
         at = common_prefix(before, prompt)
-        theirs, mine = (self._targets.decode(ids[at : at + 12]) for ids in (before, prompt))
+        theirs, mine = (self.runs.targets.decode(ids[at : at + 12]) for ids in (before, prompt))
         return (
             f"the prompt of message {target.index} renders what came before it anew: {mine!r} at id {at}, "
             f"where the sequence has {theirs!r}"
