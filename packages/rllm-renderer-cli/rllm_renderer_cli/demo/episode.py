@@ -14,6 +14,7 @@ from typing import Any
 from rllm_renderer_training.rollout.rollout import Rollout
 from rllm_renderer_training.sequences.supervised import supervised
 
+from rllm_renderer_core.normal_form.ids import common_prefix
 from rllm_renderer_core.types import ParsedResponse
 
 Ids = list[int]
@@ -114,8 +115,7 @@ class Turn:
     @property
     def kept(self) -> int:
         """How many of the ids that were there survive rendering again: the index of the first id that differs."""
-        shorter = min(len(self.had), len(self.rendered))
-        return next((at for at in range(shorter) if self.had[at] != self.rendered[at]), shorter)
+        return common_prefix(self.had, self.rendered)
 
     @property
     def breaks(self) -> bool:
