@@ -42,7 +42,7 @@ BUDGETS = {
 """The most lines of each part, and the beginning of the names of its files."""
 
 WORKED_DOWN = {
-    *("core", "kernel", "probing", "testing", "template", "training", "cli"),
+    *("core", "kernel", "probing", "testing", "template"),
     *("rllm_renderer_core/renderer/resolved.py: ResolvedRenderer", "rllm_renderer_core/normal_form/ids.py"),
     "rllm_renderer_tinker/rewrites.py",
     *("rllm_renderer_prime/renderer.py: PrimeRenderer", "rllm_renderer_tinker/renderer.py: TinkerRenderer"),

@@ -26,20 +26,14 @@ class Row(NamedTuple):
 
 
 class TrainedSequence(NamedTuple):
-    """A segment as it is trained; the lists have one entry for each id, up to the last sampled one.
-
-    Attributes:
-        loss_mask: 1 on the ids to train.
-        logprobs: Of those, as the engine gave them, ``None`` elsewhere; ``None`` where no rollout has any.
-        versions: Of the weights that sampled an id, ``None`` elsewhere; ``None`` where no rollout has any.
-    """
+    """A segment as it is trained; the lists have one entry for each id, up to the last sampled one."""
 
     row: Row
     segment: Segment
     token_ids: list[int]
-    loss_mask: list[int]
-    logprobs: list[float | None] | None
-    versions: list[int | None] | None
+    loss_mask: list[int]  # 1 on the ids to train
+    logprobs: list[float | None] | None  # of those, as the engine gave them; None where no rollout has any
+    versions: list[int | None] | None  # of the weights that sampled an id; None where no rollout has any
 
 
 def trained_sequences(rollouts: Iterable[Rollout]) -> tuple[list[TrainedSequence], list[Row]]:

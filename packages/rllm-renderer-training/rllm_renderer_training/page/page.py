@@ -12,15 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import RenderedTokens
 
 from ..rollout.segment import Decline, Segment
 from .style import SCRIPT, STYLE
 
 if TYPE_CHECKING:
-    from rllm_renderer_core.renderer.resolution import Resolution
-    from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-
     from ..rollout.state import RolloutState
 
 BOUNDS = (-0.1, -0.7, -2.3, -4.6)

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
-from rllm_renderer_core.normal_form.ids import IdsView
+from rllm_renderer_core.normal_form.ids import IdsView, common_prefix
 from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tokenizer import decoder_of
 from rllm_renderer_core.normal_form.tools import normalize_tools
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import Message, ParsedResponse
 
 from ..errors import RolloutError
 from .completions import completed
-from .prefill import prefilled
 from .replies import Reply, answers_broken, bridged_over_broken
 from .segment import Decline, Segment
 from .state import RolloutState
@@ -48,7 +49,7 @@ class Turns(RolloutState):
         declared = normalize_tools(tools)
         if not continue_final_message:
             return self._render(opening, declared)
-        prompt, start = prefilled(self.renderer, opening, declared)
+        prompt, start = _prefilled(self.renderer, opening, declared)
         self.segments.append(Segment(prompt, [], opening, declared, len(prompt), start))
         return list(prompt)
 
@@ -183,3 +184,37 @@ class Turns(RolloutState):
         self.segments.append(Segment(prompt, [], messages, tools, size, size, replies=kept))
         self.current = len(self.segments) - 1
         return list(prompt)
+
+
+def _prefilled(
+    renderer: ResolvedRenderer, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+) -> tuple[list[int], int]:
+    """A prompt that ends inside an assistant message, as by transformers' ``continue_final_message``: the conversation up
+    to the last character of its final assistant message, and where that message's turn begins.
+
+    The ids are those of the finished turn, cut behind the message's text: ``...assistant\\nThe answer is`` of
+    ``...assistant\\nThe answer is<|im_end|>``. They are proven by the parser, which must read that text out of them.
+    """
+    *before, last = messages
+    fix = "leave the begun answer out, or take a renderer whose format shows it as it is"
+    text = last["content"]
+    if last["role"] != "assistant" or not isinstance(text, str) or not text.strip() or last.get("tool_calls"):
+        raise RolloutError(
+            "continue_final_message needs a final assistant message of text, without tool calls",
+            fix="end the messages with the begun answer, or leave continue_final_message out",
+        )
+    if not before:
+        raise RolloutError("a begun answer needs a message before it", fix="put the user's message in front of it")
+    if not callable(getattr(renderer.tokenizer, "decode", None)):
+        raise RolloutError(f"the tokenizer of {renderer!r} can't decode, so that no begun answer is found", fix=fix)
+    ids = renderer.render_ids(messages, tools=tools)
+    start = common_prefix(ids, renderer.render_ids(before, tools=tools, add_generation_prompt=True))
+    decode = decoder_of(renderer.tokenizer)
+    wanted = text if text in decode(ids[start:]) else text.strip()  # as transformers: a template may trim
+    end = next((at for at in range(len(ids), start, -1) if decode(ids[start:at]).endswith(wanted)), None)
+    if end is None:
+        raise RolloutError(f"{renderer!r} doesn't show the begun answer {text[-40:]!r} at the end of its turn", fix=fix)
+    parsed = renderer.parse_response(ids[start:end], tools=tools, prompt_ids=ids[:start])
+    if parsed.content.strip() != text.strip() or parsed.tool_calls or not parsed.reasoning_complete:
+        raise RolloutError(f"{renderer!r} reads the begun answer {text[-40:]!r} as {parsed.content[-40:]!r}", fix=fix)
+    return ids[:end], start

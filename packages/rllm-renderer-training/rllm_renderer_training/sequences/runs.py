@@ -94,13 +94,10 @@ class Runs:
         """What stands before turn ``at`` in a sequence that began with turn ``start``, both counted among the turns; ``None``
         where it isn't known that the turn goes on in it."""
         opening, spoken = conversation.opening, conversation.spoken[at]
-        if at == 0:
-            return self._learned(opening, _NOTHING, _OPENING, spoken)
-        last = conversation.blocks[at - 1]
+        last = conversation.blocks[at - 1] if at else _OPENING
         border = self._learned(opening, _NOTHING, last, spoken)
-        if border is not None and any(
-            self._learned(opening, older, last, spoken) != border for older in {*conversation.blocks[start : at - 1]}
-        ):
+        before = {*conversation.blocks[start : max(at - 1, start)]}
+        if border is not None and any(self._learned(opening, older, last, spoken) != border for older in before):
             return None
         return border
 
