@@ -21,7 +21,7 @@ RELEASE = .venv-release
 PICTURES = .venv-pictures
 # In the order of their dependencies: none of them is on an index.
 BASE = plugins/rllm-renderer-template packages/rllm-renderer-training packages/rllm-renderer-cli
-ADAPTERS = packages/rllm-renderer-rllm plugins/rllm-renderer-prime plugins/rllm-renderer-minimax-m3 plugins/rllm-renderer-tinker
+ADAPTERS = packages/rllm-renderer-rllm packages/rllm-renderer-verl plugins/rllm-renderer-prime plugins/rllm-renderer-minimax-m3 plugins/rllm-renderer-tinker
 DISTRIBUTIONS = $(BASE) $(ADAPTERS) plugins/rllm-renderer-tml plugins/rllm-renderer-fireworks packages/rllm-renderer
 EDITABLE = -e .[testing] $(foreach folder,$(DISTRIBUTIONS),-e $(folder))
 PIP_FLAGS = --quiet --disable-pip-version-check

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import real_tokenizers
 import rllm_renderer_rllm as rllm
-from rllm_renderer_rllm.image_chunks import without_images
+from rllm_renderer_rllm.messages import without_images
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from rllm.trainer.sft import SFTSpec
 from rllm.trainer.sft.fireworks_backend import FireworksSFTBackend
 from rllm.trainer.sft.tinker_backend import TinkerSFTBackend, build_sft_data
 from rllm.trainer.sft.verl_backend import VerlSFTBackend
-from rllm_renderer_training.verl import SupervisedDataset
+from rllm_renderer_verl import SupervisedDataset
 
 structured = sys.argv[1] == "structured"
 def said(thought, text):
@@ -56,8 +56,8 @@ for method in ("cumulative", "stepwise"):
     verl._compose_base = lambda: OmegaConf.create({"data": {}, "trainer": {}, "model": {}, "optim": {}})
     verl.validate_spec()
     verl.prepare_data()
-    assert verl.config.data.custom_cls.path == f"pkg://{SupervisedDataset.__module__}"
-    made = getattr(sys.modules[SupervisedDataset.__module__], verl.config.data.custom_cls.name)(
+    assert verl.config.data.custom_cls.path == "pkg://rllm_renderer_verl"
+    made = getattr(sys.modules["rllm_renderer_verl"], verl.config.data.custom_cls.name)(
         verl.config.data.train_files, tokenizer, verl.config.data)
     found["verl", method] = [
         [tokenizer.decode(row["input_ids"]), row["input_ids"][row["loss_mask"] > 0].tolist()] for row in made]
@@ -112,7 +112,7 @@ from rllm.trainer.sft.backend import SFTConfigError
 from rllm.trainer.sft.fireworks_backend import FireworksSFTBackend
 from rllm.trainer.sft.tinker_backend import TinkerSFTBackend, build_sft_data
 from rllm.trainer.sft.verl_backend import VerlSFTBackend
-from rllm_renderer_training.verl import SupervisedDataset
+from rllm_renderer_verl import SupervisedDataset
 
 folder = pathlib.Path(sys.argv[1])
 

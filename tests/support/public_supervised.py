@@ -16,7 +16,7 @@ from typing import Any
 import public_turns
 import shapes
 from rllm_renderer_training import supervised
-from rllm_renderer_training.sequences.supervised import targets_of
+from rllm_renderer_training.sequences.supervised import runs_of
 from supervised_oracle import CONVERSATIONS
 
 from rllm_renderer_core import RendererError
@@ -219,7 +219,7 @@ def _needless(official: Official, renderer: Any, got: Any) -> Iterator[str]:
             count == 1 and not official.tokenizer.decode(ids[next(i for i, t in enumerate(ids) if t in stops) + 1 :]).strip()
         )
         calls = bool(official.messages[each.index].get("tool_calls"))
-        if written or (count == 0 and targets_of(renderer).stops.unwritten(calls=calls) is not None):
+        if written or (count == 0 and runs_of(renderer).targets.unwritten_stop(calls) is not None):
             yield each.reason
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from rllm_renderer_training import supervised
+from rllm_renderer_training.bulk.build import _same_plan
 from rllm_renderer_training.bulk.mapper import SupervisedMapper
-from rllm_renderer_training.bulk.plan import same_plan
 from rllm_renderer_training.bulk.rows import conversation_of
 
 from rllm_renderer_core import resolve, select_backend
@@ -178,12 +178,12 @@ def test_a_folder_isnt_gone_on_with_by_another_tokenizer(data: pathlib.Path, tmp
 
 def test_a_run_of_another_day_names_the_day_to_go_on_with(tmp_path: pathlib.Path) -> None:
     plans = [{"resolution": select_backend("openai/gpt-oss-20b", date=day).to_dict()} for day in ("2026-11-29", "2026-11-30")]
-    same_plan(tmp_path / "plan.json", plans[0])
+    _same_plan(tmp_path / "plan.json", plans[0])
     with pytest.raises(OptionError, match=r"resolution\.options\.date") as raised:
-        same_plan(tmp_path / "plan.json", plans[1])
+        _same_plan(tmp_path / "plan.json", plans[1])
     assert "--date 2026-11-29" in str(raised.value.fix)
     plans[0]["resolution"]["reason"] = "said in other words"
-    same_plan(tmp_path / "plan.json", plans[0])
+    _same_plan(tmp_path / "plan.json", plans[0])
 
 
 class Interrupting(SupervisedMapper):

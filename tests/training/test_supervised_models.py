@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import supervised_oracle as oracle
 from rllm_renderer_training import UnreachableTurnError, supervised
-from rllm_renderer_training.sequences.supervised import targets_of
+from rllm_renderer_training.sequences.supervised import runs_of
 from served import pairs
 from supervised_backends import BACKENDS, Served, served, tools_on
 
@@ -57,10 +57,10 @@ def test_each_turn_is_behind_its_own_prompt_or_unreachable_where_the_format_forb
         for turn in turns_of(on, messages, tools):
             if turn.completion is None:
                 with pytest.raises(UnreachableTurnError) as raised:
-                    targets_of(on.renderer).target(messages, turn.index, tools)
+                    runs_of(on.renderer).targets.target(messages, turn.index, tools)
                 assert raised.value.index == turn.index, (name, turn.why)
                 continue
-            got = targets_of(on.renderer).target(messages, turn.index, tools)
+            got = runs_of(on.renderer).targets.target(messages, turn.index, tools)
             assert got.prompt.token_ids == list(turn.prompt), (name, turn.index)
             assert got.completion == list(turn.completion), (name, turn.index)
             exact += 1

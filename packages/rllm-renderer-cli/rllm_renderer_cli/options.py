@@ -50,17 +50,15 @@ def _option(name: str) -> Callable[..., Any]:
         return click.option(f"--{flag}", type=click.Choice([str(choice) for choice in choices]), help=HELP[name])
 
     def read(_: click.Context, __: click.Parameter, text: str | None) -> Any:
-        return text if text is None else read_pin(text) if name == "pin" else _json_object(f"--{flag}", text)
+        if text is None or name == "pin":
+            return text if text is None else read_pin(text)
+        value = parsed(text, f"--{flag}")
+        if not isinstance(value, dict):
+            raise BadInput(f"--{flag} must be a JSON object, not {type(value).__name__}")
+        return value
 
     is_text = name not in ("pin", "chat_template_kwargs")
     return click.option(f"--{flag}", metavar=METAVARS.get(name, "NAME"), callback=None if is_text else read, help=HELP[name])
-
-
-def _json_object(flag: str, text: str) -> dict[str, Any]:
-    value = parsed(text, flag)
-    if not isinstance(value, dict):
-        raise BadInput(f"{flag} must be a JSON object, not {type(value).__name__}")
-    return value
 
 
 RESOLVE = {name: _option(name) for name in HELP}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .renderer import *  # noqa: F403
     from .same_renderer import *  # noqa: F403
     from .spellings import *  # noqa: F403
+    from .steps import *  # noqa: F403
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ _HOME = {
     ".renderer": ("EngineOutput", "RllmRenderer"),
     ".same_renderer": ("check_same_renderer",),
     ".spellings": ("PIN_VARIABLE", "RendererResolution", "build_renderer", "get_renderer", "read_pin", "resolve"),
+    ".steps": ("rllm_steps", "to_rllm"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 

@@ -21,8 +21,7 @@ from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
-from .image_chunks import with_images, without_images
-from .messages import has_media, plain_messages, plain_tools
+from .messages import has_media, plain_messages, plain_tools, with_images, without_images
 from .optional_settings import at_reasoning_effort
 from .parser import ChatParser
 from .reasoning import with_earlier_reasoning

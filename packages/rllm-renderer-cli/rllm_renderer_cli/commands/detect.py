@@ -60,14 +60,8 @@ def command(
     if winner is not None:
         pin = f"resolve({name!r}, tokenizer, backend={winner.registered.backend.name!r}, renderer={winner.coverage.renderer!r})"
     if as_json:
-        show_json(
-            {
-                "model": name,
-                "winner": None if winner is None else winner.name,
-                "pin": pin,
-                "candidates": [candidate.to_dict() for candidate in tried],
-            }
-        )
+        found = {"model": name, "winner": None if winner is None else winner.name, "pin": pin}
+        show_json({**found, "candidates": [candidate.to_dict() for candidate in tried]})
     else:
         shown = sorted(
             (candidate for candidate in tried if everything or candidate.report is not None),

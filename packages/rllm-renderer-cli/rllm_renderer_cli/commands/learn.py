@@ -42,24 +42,14 @@ def command(model: str, as_json: bool, path: Path | None) -> None:
     with progress("learning"):
         parser = ChatTemplateRenderer(tokenizer, {}).parser
         summary = str(parser)
+    stops = tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids))
     if as_json:
-        show_json(
-            {
-                "model": model,
-                "summary": summary,
-                "parses_tool_calls": parser.parses_tool_calls,
-                "why_no_tool_calls": parser.why_no_tool_calls,
-                "arguments": parser.arguments,
-                "reasoning": parser.reasoning,
-                "delimiters": parser.delimiters,
-                "stops": tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids)),
-                "proofs": parser.proofs,
-                "limits": list(parser.limits),
-            }
-        )
+        learned = ("parses_tool_calls", "why_no_tool_calls", "arguments", "reasoning", "delimiters")
+        value = {"model": model, "summary": summary, **{name: getattr(parser, name) for name in learned}}
+        show_json({**value, "stops": stops, "proofs": parser.proofs, "limits": list(parser.limits)})
     else:
         rows = [(place, repr(literal)) for place, literal in parser.delimiters.items()]
-        rows.append(("stops", ", ".join(map(repr, tokenizer.convert_ids_to_tokens(sorted(parser.stop_ids))))))
+        rows.append(("stops", ", ".join(map(repr, stops))))
         rows += [("not proven", limit) for limit in parser.limits]
         show(Text(f"{model}: {summary}"), table(("part", "text"), rows))
     if path is not None:

@@ -38,10 +38,7 @@ def command(check: bool, as_json: bool) -> None:
     present = {plugin.distribution for plugin in installed}
     absent = {name: distribution for name, distribution in KNOWN_PLUGINS.items() if distribution not in present}
     if as_json:
-        missing = [
-            PluginInfo(name, distribution, "", "not installed", install_command(distribution))
-            for name, distribution in absent.items()
-        ]
+        missing = [PluginInfo(name, dist, "", "not installed", install_command(dist)) for name, dist in absent.items()]
         show_json([asdict(plugin) for plugin in (*installed, *missing)])
     else:
         columns = ("plugin", "state", "distribution", "backends", "location, or what is wrong")

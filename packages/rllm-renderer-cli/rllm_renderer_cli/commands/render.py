@@ -70,7 +70,13 @@ def command(
         if as_ids:
             echo(" ".join(map(str, ids)))
         elif as_html is not None:
-            _write_page(as_html, renderer, messages, rendered)
+            from rllm_renderer_training.page.page import rendered_page
+
+            page = rendered_page(renderer, messages, rendered)
+            if as_html == "-":
+                stdout().write(page)
+            else:
+                write_text(as_html, page)
         elif as_json:
             value = {
                 **({"conversation": where} if where else {}),
@@ -82,9 +88,8 @@ def command(
             }
             show_json(value) if not where else echo(json.dumps(value, ensure_ascii=False))
         else:
-            show(
-                *([""] if at else []), *_page(where, renderer, messages, rendered, [token_text(loaded, token) for token in ids])
-            )
+            tokens = [token_text(loaded, token) for token in ids]
+            show(*([""] if at else []), *_page(where, renderer, messages, rendered, tokens))
 
 
 @contextmanager
@@ -98,16 +103,6 @@ def _at(where: str) -> Iterator[None]:
         raise BadInput(f"{where}: {one_line(error)}") from error
 
 
-def _write_page(target: str, renderer: Any, messages: list[Any], rendered: Any) -> None:
-    from rllm_renderer_training.page.page import rendered_page
-
-    page = rendered_page(renderer, messages, rendered)
-    if target == "-":
-        stdout().write(page)
-        return
-    write_text(target, page)
-
-
 def _page(where: str, renderer: Any, messages: list[Any], rendered: Any, tokens: list[str]) -> Iterator[RenderableType]:
     """One line on the whole, and a table of the runs of tokens of one message and kind."""
     indices = rendered.message_indices or [None] * len(tokens)
@@ -115,17 +110,13 @@ def _page(where: str, renderer: Any, messages: list[Any], rendered: Any, tokens:
     rows = []
     position = 0
     for (index, is_sampled), run in itertools.groupby(zip(indices, sampled, tokens, strict=True), key=lambda token: token[:2]):
-        texts = [text for _, _, text in run]
+        texts = [shown for _, _, shown in run]
         colour = COLOURS[index % len(COLOURS)] if index is not None and index >= 0 else ""
         role = messages[index]["role"] if index is not None and 0 <= index < len(messages) else ""
-        rows.append(
-            (
-                f"{position}-{position + len(texts) - 1}",
-                Text("?" if index is None else "-" if index < 0 else f"{index} {role}", colour),
-                "?" if is_sampled is None else Text("sampled", "bold") if is_sampled else Text("scaffold", "dim"),
-                _run(texts, colour, dim=is_sampled is False and (index is None or index < 0)),
-            )
-        )
+        message = Text("?" if index is None else "-" if index < 0 else f"{index} {role}", colour)
+        kind = "?" if is_sampled is None else Text("sampled", "bold") if is_sampled else Text("scaffold", "dim")
+        text = _run(texts, colour, dim=is_sampled is False and (index is None or index < 0))
+        rows.append((f"{position}-{position + len(texts) - 1}", message, kind, text))
         position += len(texts)
     count = "attribution unknown" if rendered.sampled_mask is None else f"{sum(mark is True for mark in sampled)} sampled"
     title = f"{renderer.backend}:{renderer.name} for {renderer.resolution.model}, {len(tokens)} tokens, {count}"

@@ -160,8 +160,7 @@ def _build(data: pathlib.Path, output: pathlib.Path, mapper: Any, jobs: int, sha
 
     try:
         with progress(title) as tell:
-            manifest: dict[str, Any] = build(data, output, mapper, processes=jobs, shard_rows=shard_rows, tell=say)
-            return manifest
+            return build(data, output, mapper, processes=jobs, shard_rows=shard_rows, tell=say)
     except KeyboardInterrupt:
         raise Stopped(f"stopped; {done:,} rows are in {output}; the same command goes on") from None
     except OSError as error:

@@ -53,15 +53,8 @@ def command(
 
     With --messages, each line of FILE is a conversation: a JSON list of messages, or an object with "messages" and "tools".
     """
+    from rllm_renderer_template.parity import comparison
     from rllm_renderer_template.parity.bridges import BridgeResult, bridges_differ, compare_bridges
-    from rllm_renderer_template.parity.comparison import (
-        TEMPLATE_TEXT,
-        Budget,
-        compare,
-        renderer_ids,
-        template_ids,
-        template_renderer,
-    )
     from rllm_renderer_template.parity.probes import PROBES, Probe
     from rllm_renderer_template.parity.report import ParityReport, ProbeResult
 
@@ -89,19 +82,23 @@ def command(
         asked = {key: options[key] for key in ("thinking", "thinking_retention", "chat_template_kwargs") if key in options}
         reference = resolve(model, loaded, backend=backend, renderer=other or None, parity="off", **asked)
         what = f"{reference.backend}:{reference.name}"
-        expected = renderer_ids(reference)
+        expected = comparison.renderer_ids(reference)
     elif renderer.by_template:
         raise BadInput(f"{model} is served by its chat template itself: name a renderer, or compare with one by --against")
     elif chat_template(loaded) is None:
         raise BadInput("the tokenizer has no chat template: give --template FILE, or compare with a backend by --against")
     else:
-        reference, what, known = template_renderer(renderer.query), TEMPLATE_TEXT, renderer.deviations()
-        expected = template_ids(renderer.query) if messages is None else renderer_ids(reference)
-    budget = Budget(float("inf"))
+        reference, what = comparison.template_renderer(renderer.query), comparison.TEMPLATE_TEXT
+        known = renderer.deviations()
+        expected = comparison.renderer_ids(reference)
+        if messages is None:
+            expected = comparison.template_ids(renderer.query)
+    budget = comparison.Budget(float("inf"))
     results: list[ProbeResult] = []
     bridges: list[BridgeResult] = []
     with progress(f"{name} against {what}") as say:
-        for result in compare(renderer_ids(renderer), expected, loaded, deviations=known, budget=budget, probes=probes):
+        ids = comparison.renderer_ids(renderer)
+        for result in comparison.compare(ids, expected, loaded, deviations=known, budget=budget, probes=probes):
             results.append(result)
             say(f"{len(results)} of {len(probes)} conversations")
         for bridge in compare_bridges(renderer, reference, budget=budget) if renderer.has_bridge and messages is None else ():
@@ -114,15 +111,8 @@ def command(
     ok = not report.differences and not bridges_differ(bridges)
     doubt = "" if ok or against is not None else _doubt(renderer, report, loaded, options)
     if as_json:
-        show_json(
-            {
-                "resolution": renderer.resolution.to_dict(),
-                "ok": ok,
-                "doubt": doubt,
-                "parity": report.to_dict(),
-                "bridges": [bridge.to_dict() for bridge in bridges],
-            }
-        )
+        value = {"resolution": renderer.resolution.to_dict(), "ok": ok, "doubt": doubt, "parity": report.to_dict()}
+        show_json({**value, "bridges": [bridge.to_dict() for bridge in bridges]})
     else:
         without = "no bridge" if messages is None else "bridges aren't compared"
         show(*_page(report, bridges, ok, without=without, everything=everything, doubt=doubt))
@@ -144,11 +134,9 @@ def _doubt(renderer: Any, report: Any, tokenizer: Any, options: dict[str, Any]) 
         other = f"{proven.backend}:{proven.name}"
         whose = f"it isn't the tokenizer of {report.model}, or that is the renderer of {report.model}"
         return f"the tokenizer's chat template is what {other} writes: {whose}; {how}"
-    return (
-        ""
-        if report.equal
-        else f"no conversation is equal: it isn't the tokenizer of {report.model}, or not its renderer; {how}"
-    )
+    if report.equal:
+        return ""
+    return f"no conversation is equal: it isn't the tokenizer of {report.model}, or not its renderer; {how}"
 
 
 def _page(report: Any, bridges: list[Any], ok: bool, *, without: str, everything: bool, doubt: str) -> list[RenderableType]:

@@ -79,21 +79,15 @@ def _prompt(number: int, turn: Turn) -> Text:
     if turn.declined is not None:
         return Text(f"{len(turn.prompt)} ids, a new segment: {turn.declined}", "red")
     new = len(turn.prompt) - turn.previous
-    return Text.assemble(
-        f"{len(turn.prompt)} ids: ",
-        ("bridge", "bold green"),
-        f" keeps all {turn.previous} previous ids and adds {new}",
-    )
+    kept = f" keeps all {turn.previous} previous ids and adds {new}"
+    return Text.assemble(f"{len(turn.prompt)} ids: ", ("bridge", "bold green"), kept)
 
 
 def _rerender(turn: Turn) -> Text:
     if not turn.breaks:
         return Text(f"{len(turn.rendered)} ids, keeps all {len(turn.had)} previous ids")
-    return Text.assemble(
-        f"{len(turn.rendered)} ids, ",
-        ("differs", "bold red"),
-        f" at id {turn.kept} of {len(turn.had)} previous ids",
-    )
+    where = f" at id {turn.kept} of {len(turn.had)} previous ids"
+    return Text.assemble(f"{len(turn.rendered)} ids, ", ("differs", "bold red"), where)
 
 
 def _sampled(turn: Turn) -> Text:

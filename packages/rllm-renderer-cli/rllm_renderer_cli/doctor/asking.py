@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from typing import Any
 
 from rllm_renderer_core.errors import AmbiguousBackendError, PluginError, RendererError
 from rllm_renderer_core.plugin import Coverage, Query, Registered, Unavailable
-from rllm_renderer_core.plugin.discovery import find, load, load_backends
+from rllm_renderer_core.plugin.discovery import Plugin, load, load_backends
 from rllm_renderer_core.plugin.hooks import ask, candidates, deviations, parsing, renderer_names
 from rllm_renderer_core.resolving.selection import best
 
@@ -26,9 +26,9 @@ SLOW_SECONDS = 1.0
 clock = time.perf_counter
 
 
-def loads() -> Iterator[Finding]:
-    """What loading each plugin prints, and whether it takes long."""
-    for plugin in find():
+def loads(found: Sequence[Plugin]) -> Iterator[Finding]:
+    """Load each plugin: what that prints, and whether it takes long."""
+    for plugin in found:
         name = f"plugin {plugin.name!r} of {plugin.distribution} {plugin.version}"
         yield from _watched(name, "its import", partial(load, plugin))
 
@@ -50,16 +50,6 @@ def install_fix(plugin: str, upstream: str) -> str:
                 if isinstance(answer, Unavailable):
                     return answer.fix
     return f"pip install {upstream}"
-
-
-def broken() -> dict[tuple[str, str], str]:
-    """The tracebacks of plugins that can't be loaded, by plugin and distribution."""
-    traces = {}
-    for plugin in find():
-        load(plugin)
-        if plugin.fault is not None and plugin.fault.__cause__ is not None:
-            traces[plugin.name, plugin.distribution] = traced(plugin.fault.__cause__)
-    return traces
 
 
 def claims() -> Iterator[Finding]:

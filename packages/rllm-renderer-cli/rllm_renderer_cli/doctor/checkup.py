@@ -19,16 +19,16 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from rllm_renderer_core.plugin.discovery import find, load, plugins
+from rllm_renderer_core.plugin.discovery import find, plugins
 from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
 from rllm_renderer_core.plugin.hooks import PluginInfo
 from rllm_renderer_core.version import __version__
 
-from .asking import answers, broken, claims, install_fix, loads, tried
+from ..commands.plugins import FAULTS
+from .asking import answers, claims, install_fix, loads, tried
 from .unreadable import entry_points, unreadable
-from .variables import Finding, environment, variables
+from .variables import Finding, environment, traced, variables
 
-FAULTS = frozenset({"broken", "incompatible", "duplicate"})
 IMPORT_TIMEOUT = 300
 """Seconds for importing an upstream package in a process of its own; torch on a cold disk is slow."""
 
@@ -42,7 +42,7 @@ class CheckUp:
     environment: dict[str, str]
     plugins: list[PluginInfo]
     upstream: dict[str, dict[str, str]]
-    """Name of a plugin to the versions of what its backends wrap."""
+    """Name of a plugin to the versions of what its backends wrap; empty text where it isn't installed."""
     findings: list[Finding] = field(default_factory=list)
     literal_text: dict[str, str] = field(default_factory=dict)
     """Name of a backend to whether it can have ``marker_text="literal"``: ``"yes"``, ``"no"``, or which renderers can't."""
@@ -60,17 +60,22 @@ def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = 
         tokenizer: That model's.
         imports: Also import what the backends wrap, each package in a process of its own.
     """
-    watched = list(loads())  # first: what a module prints, it prints once
+    loaded = find()
+    watched = list(loads(loaded))  # first: what a module prints, it prints once
     states = plugins(check=True)
-    upstream = _upstream()
+    upstream = {
+        plugin.name: {name: _version(name) for each in plugin.registered for name in each.backend.upstream} for plugin in loaded
+    }
     checkup = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
-    checkup.literal_text = _literal_text()
+    for backend in (each.backend for plugin in loaded for each in plugin.registered):
+        own = sorted(backend.own_vocabulary)
+        checkup.literal_text[backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
     installed = _distributions({name for versions in upstream.values() for name in versions})
     checkup.findings += _core_metadata()
     checkup.findings += unreadable()
-    traces = broken()
+    causes = {(plugin.name, plugin.distribution): plugin.fault and plugin.fault.__cause__ for plugin in loaded}
     faulty = [plugin for plugin in states if plugin.error is not None and plugin.state in FAULTS]
-    checkup.findings += (_of_state(plugin, traces.get((plugin.name, plugin.distribution), "")) for plugin in faulty)
+    checkup.findings += (_of_state(plugin, traced(causes.get((plugin.name, plugin.distribution)))) for plugin in faulty)
     checkup.findings += [*watched, *answers(), *claims()]
     if model or tokenizer is not None:
         checkup.findings += tried(model or "", tokenizer)
@@ -89,26 +94,6 @@ def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = 
                 )
     checkup.findings += variables(states)
     return checkup
-
-
-def _upstream() -> dict[str, dict[str, str]]:
-    """Versions of what the backends of each usable plugin wrap; empty text where it isn't installed."""
-    versions: dict[str, dict[str, str]] = {}
-    for plugin in find():
-        load(plugin)
-        names = [name for registered in plugin.registered for name in registered.backend.upstream]
-        versions[plugin.name] = {name: _version(name) for name in dict.fromkeys(names)}
-    return versions
-
-
-def _literal_text() -> dict[str, str]:
-    able: dict[str, str] = {}
-    for plugin in find():
-        load(plugin)
-        for registered in plugin.registered:
-            own = sorted(registered.backend.own_vocabulary)
-            able[registered.backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
-    return able
 
 
 def _version(distribution: str) -> str:
@@ -165,16 +150,15 @@ def _copies(name: str, copies: list[Any]) -> Iterator[Finding]:
     if len(copies) < 2:
         return
     first, *others = copies
-    rest = ", ".join(f"{copy.version} in {_place(copy)}" for copy in others)
-    what = f"shadowed: {name} is on sys.path {len(copies)} times: {first.version} in {_place(first)} is used, not {rest}"
     # An editable install of setuptools leaves an egg-info in the source tree beside the dist-info: that is how it works.
-    harmless = len({copy.version for copy in copies}) == 1 and any(map(_editable, copies))
-    if harmless:
+    if len({copy.version for copy in copies}) == 1 and any(map(_editable, copies)):
         yield Finding(f"{name} {first.version} is an editable install whose source tree is on sys.path too", problem=False)
-    else:
-        yield Finding(
-            what, f"take one of the folders off sys.path, or pip uninstall {name} until it is gone, then install it again"
-        )
+        return
+    rest = ", ".join(f"{copy.version} in {_place(copy)}" for copy in others)
+    yield Finding(
+        f"shadowed: {name} is on sys.path {len(copies)} times: {first.version} in {_place(first)} is used, not {rest}",
+        f"take one of the folders off sys.path, or pip uninstall {name} until it is gone, then install it again",
+    )
 
 
 def _editable(dist: Any) -> bool:
@@ -220,9 +204,7 @@ def _origin(module: str) -> str | None:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
-    if spec is None or spec.origin is None:
-        return None
-    return os.path.realpath(spec.origin)
+    return None if spec is None or spec.origin is None else os.path.realpath(spec.origin)
 
 
 def _requirements(name: str, dist: Any) -> Iterator[Finding]:
@@ -241,12 +223,10 @@ def _requirements(name: str, dist: Any) -> Iterator[Finding]:
             continue
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
+        wanted, bare = canonicalize_name(requirement.name), f"{requirement.name}{requirement.specifier}"
         # The core may run from a source tree, without metadata: its own version is what counts.
-        is_core = canonicalize_name(requirement.name) == CORE_DISTRIBUTION
-        version = __version__ if is_core else _version(requirement.name)
-        bare = f"{requirement.name}{requirement.specifier}"
-        ours = canonicalize_name(requirement.name)
-        fix = install_command(ours, option="--upgrade") if ours in OWN else f"pip install '{bare}'"
+        version = __version__ if wanted == CORE_DISTRIBUTION else _version(requirement.name)
+        fix = install_command(wanted, option="--upgrade") if wanted in OWN else f"pip install '{bare}'"
         if not version:
             yield Finding(f"{name} {dist.version} needs {bare}, which isn't installed", fix)
         elif not requirement.specifier.contains(version, prereleases=True):

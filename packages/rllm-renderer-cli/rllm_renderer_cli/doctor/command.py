@@ -36,18 +36,12 @@ def command(model: str | None, tokenizer: str | None, no_imports: bool, with_tra
         show_json({**page_of, "ok": not checked.problems})
     else:
         variables = "  ".join(f"{name}={value}" for name, value in checked.environment.items())
-        rows = [
-            (
-                plugin.name,
-                Text(plugin.state, STYLES.get(plugin.state, "bold red")),
-                f"{plugin.distribution} {plugin.version}",
-                ", ".join(
-                    f"{wrapped} {version or 'not installed'}" for wrapped, version in checked.upstream[plugin.name].items()
-                )
-                or "-",
-            )
-            for plugin in checked.plugins
-        ]
+        rows = []
+        for plugin in checked.plugins:
+            wrapped = checked.upstream[plugin.name].items()
+            wraps = ", ".join(f"{name} {version or 'not installed'}" for name, version in wrapped) or "-"
+            state = Text(plugin.state, STYLES.get(plugin.state, "bold red"))
+            rows.append((plugin.name, state, f"{plugin.distribution} {plugin.version}", wraps))
         page: list[RenderableType] = [
             Text(
                 f"Python {checked.python}, rllm-renderer-core {checked.core}, {variables or 'no RLLM_RENDERER_ variable set'}"

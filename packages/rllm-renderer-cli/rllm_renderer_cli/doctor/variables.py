@@ -16,11 +16,8 @@ from ..commands.check import differences_here
 from ..files import read_pin
 
 VARIABLES = (
-    "RLLM_RENDERER_BACKEND",
-    "RLLM_RENDERER_DISABLED",
-    "RLLM_RENDERER_PIN",
-    "RLLM_RENDERER_PLUGINS",
-    "RLLM_RENDERER_STRICT",
+    *("RLLM_RENDERER_BACKEND", "RLLM_RENDERER_DISABLED", "RLLM_RENDERER_PIN"),
+    *("RLLM_RENDERER_PLUGINS", "RLLM_RENDERER_STRICT"),
 )
 
 

@@ -24,12 +24,13 @@ from typing import Any
 
 from rllm_renderer_core.errors import MessageError, OptionError
 
-from .inputs import Row, is_columnar, read_rows, unread_columns
+from .inputs import Row, digest_of, is_columnar, read_rows, unread_columns
 from .mapper import SupervisedMapper
-from .plan import plan_of, replace_whole, same_plan
 
 BATCH = 64
 """Rows that a worker does at once, at most."""
+_FOR_PEOPLE = frozenset({"reason", "hints"})
+"""What a resolution says beside what it is."""
 
 
 def build(
@@ -58,8 +59,8 @@ def build(
     if unread and mapper.strict:
         raise OptionError(f"nobody reads {_told(unread)}", fix="drop these columns, or leave strict out", option="strict")
     output.mkdir(parents=True, exist_ok=True)
-    plan = plan_of(source, mapper, shard_rows)  # makes the renderer before the workers are forked, which then have it
-    same_plan(output / "plan.json", plan)
+    plan = _plan_of(source, mapper, shard_rows)  # makes the renderer before the workers are forked, which then have it
+    _same_plan(output / "plan.json", plan)
     rows = read_rows(source)
     number = shard = 0
     with _late_interrupt() as check:
@@ -90,20 +91,18 @@ def _write_shard(
     kept: list[dict[str, Any]] = []
     lines: list[str] = []
     for record in records:
-        error = record.pop("error")
-        if not error:
+        if record["error"]:
+            row = {"row": record["row"], "reason": record["error"], "data": inputs[record["row"] - first].text}
+            lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+        else:
             kept.append(record)
-            continue
-        row = {"row": record["row"], "reason": error, "data": inputs[record["row"] - first].text}
-        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-    kinds = {"row": pyarrow.int64(), "reason": pyarrow.string(), "skipped": pyarrow.string()}
-    kinds |= {name: pyarrow.list_(pyarrow.int32()) for name in ("input_ids", "trained")}
-    kinds |= {"weights": pyarrow.list_(pyarrow.float32()), "assistant_masks": pyarrow.list_(pyarrow.int8())}
-    kinds |= {"unread": pyarrow.list_(pyarrow.string())}
+    lists = {"input_ids": "int32", "weights": "float32", "assistant_masks": "int8", "trained": "int32", "unread": "string"}
+    kinds = {name: pyarrow.list_(getattr(pyarrow, kind)()) for name, kind in lists.items()}
+    kinds |= {"row": pyarrow.int64(), "reason": pyarrow.string(), "skipped": pyarrow.string()}
     names = [name for name in SupervisedMapper.COLUMNS if name in kinds]
     table = pyarrow.Table.from_pylist(kept, pyarrow.schema([(name, kinds[name]) for name in names]))
-    replace_whole(rejected, lambda file: file.write_text("".join(lines), encoding="utf-8"))
-    replace_whole(part, lambda file: pyarrow.parquet.write_table(table, file))
+    _replace_whole(rejected, lambda file: file.write_text("".join(lines), encoding="utf-8"))
+    _replace_whole(part, lambda file: pyarrow.parquet.write_table(table, file))
 
 
 def _records(
@@ -203,5 +202,70 @@ def _finish(output: pathlib.Path, plan: dict[str, Any], shards: int, rows: int, 
         "digest": digest.hexdigest(),
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False)
-    replace_whole(output / "manifest.json", lambda file: file.write_text(text, encoding="utf-8"))
+    _replace_whole(output / "manifest.json", lambda file: file.write_text(text, encoding="utf-8"))
     return manifest
+
+
+# What a run does, as a record in its folder: only a run of the same plan goes on there
+
+
+def _plan_of(source: pathlib.Path, mapper: SupervisedMapper, shard_rows: int) -> dict[str, Any]:
+    """All that the files depend on, as JSON values."""
+    plan = {
+        "schema": 1,
+        "source": source.name,
+        "source_digest": digest_of(source),
+        "model": mapper.model,
+        "tokenizer": _tokenizer_digest(mapper.renderer),
+        "resolution": None if mapper.pin is None else dict(mapper.pin),
+        "options": mapper.supervised_options,
+        "strict": mapper.strict,
+        "shard_rows": shard_rows,
+    }
+    return json.loads(json.dumps(plan, default=sorted))  # type: ignore[no-any-return]
+
+
+def _same_plan(file: pathlib.Path, plan: Mapping[str, Any]) -> None:
+    """Write the plan into a new folder, or refuse one that holds another run."""
+    if not file.exists():
+        if any(file.parent.glob("part-*")):
+            raise OptionError(f"{file.parent} holds parts of an unknown run", fix="take a new --output", option="output")
+        _replace_whole(file, lambda part: part.write_text(json.dumps(plan), encoding="utf-8"))
+        return
+    known = json.loads(file.read_text(encoding="utf-8"))
+    if odd := list(_differences(known, plan)):
+        fix = "take a new --output, or the same input, tokenizer and options"
+        day, today = (((run.get("resolution") or {}).get("options") or {}).get("date") for run in (known, plan))
+        if day and day != today:
+            fix = f"pass --date {day}, the day that its prompts show, or take a new --output"
+        raise OptionError(f"{file.parent} holds a run that differs in {'; '.join(odd)}", fix=fix, option="output")
+
+
+def _replace_whole(file: pathlib.Path, write: Callable[[pathlib.Path], Any]) -> None:
+    """Write under another name, reach the disk, rename: the file is whole or not there."""
+    part = file.with_name(file.name + ".part")
+    write(part)
+    with open(part, "rb+") as written:
+        os.fsync(written.fileno())
+    os.replace(part, file)
+
+
+def _differences(known: Mapping[str, Any], plan: Mapping[str, Any], where: str = "") -> Iterator[str]:
+    for key in sorted({*known, *plan} - _FOR_PEOPLE):
+        before, now = known.get(key), plan.get(key)
+        if before == now:
+            continue
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            yield from _differences(before, now, f"{where}{key}.")
+        else:
+            yield f"{where}{key} ({json.dumps(before, ensure_ascii=False)}, and now {json.dumps(now, ensure_ascii=False)})"
+
+
+def _tokenizer_digest(renderer: Any) -> str:
+    """Over the vocabulary, and over what is written for the probes, which tells how text is cut and what the template says."""
+    tokenizer, digest = renderer.tokenizer, hashlib.sha256(renderer.proof().written.encode())
+    for name in ("get_vocab", "get_added_vocab"):
+        tokens = getattr(tokenizer, name, None)
+        if callable(tokens):  # some vocabularies have bytes among their texts
+            digest.update(repr(sorted((number, repr(text)) for text, number in tokens().items())).encode())
+    return digest.hexdigest()[:16]

@@ -15,22 +15,13 @@ from .rows import COLUMNS, CONVERSATIONS, HARMLESS
 
 
 class Row(NamedTuple):
-    """A row of the input.
+    """A row of the input."""
 
-    Attributes:
-        text: Its JSON text; where there is a ``fault``, what can be shown of it.
-        fault: Why it can't be read, or ``""``.
-    """
-
-    text: str
-    fault: str = ""
+    text: str  # its JSON text; where there is a fault, what can be shown of it
+    fault: str = ""  # why it can't be read, or ""
 
     def value(self) -> Mapping[str, Any]:
-        """The row as an object.
-
-        Raises:
-            MessageError: It isn't one.
-        """
+        """The row as an object; a ``MessageError`` where it isn't one."""
         if self.fault:
             raise MessageError(self.fault)
         try:
@@ -61,11 +52,14 @@ def read_rows(source: pathlib.Path) -> Iterator[Row]:
         return _of_parquet(source)
     if source.suffix in (".jsonl", ".json", ".ndjson"):
         return _of_json(source)
-    raise OptionError(
+    raise _unusable(
         f"{source.name} is neither a JSONL or Parquet file nor a folder of datasets",
-        fix="name it .jsonl or .parquet, or save it with datasets' save_to_disk",
-        option="DATA",
+        "name it .jsonl or .parquet, or save it with datasets' save_to_disk",
     )
+
+
+def _unusable(what: str, fix: str) -> OptionError:
+    return OptionError(what, fix=fix, option="DATA")
 
 
 def unread_columns(source: pathlib.Path) -> dict[str, int]:
@@ -107,14 +101,11 @@ def _of_folder(source: pathlib.Path) -> Iterator[Row]:
     try:
         loaded = load_from_disk(str(source))
     except FileNotFoundError:
-        raise OptionError(
-            f"{source} isn't a folder that datasets saved",
-            fix="name one Parquet or JSONL file, or save it with datasets' save_to_disk",
-            option="DATA",
-        ) from None
+        fix = "name one Parquet or JSONL file, or save it with datasets' save_to_disk"
+        raise _unusable(f"{source} isn't a folder that datasets saved", fix) from None
     if isinstance(loaded, DatasetDict):
         splits = " or ".join(str(source / name) for name in loaded)
-        raise OptionError(f"{source} has several splits, not rows", fix=f"name a split: {splits}", option="DATA")
+        raise _unusable(f"{source} has several splits, not rows", f"name a split: {splits}")
     plain = loaded.with_format(None)  # rows as the data set would give them to a framework can't be written as JSON
     yield from map(_written, plain.select_columns(_present(source, plain.column_names)))
 
@@ -126,7 +117,7 @@ def _of_parquet(source: pathlib.Path) -> Iterator[Row]:
     try:
         file = pyarrow.parquet.ParquetFile(source)
     except pyarrow.ArrowInvalid as error:
-        raise OptionError(f"{source.name} isn't a Parquet file: {error}", fix="name another", option="DATA") from None
+        raise _unusable(f"{source.name} isn't a Parquet file: {error}", "name another") from None
     with file:
         columns = _present(source, file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=256, columns=columns):
@@ -137,18 +128,15 @@ def _of_json(source: pathlib.Path) -> Iterator[Row]:
     with source.open("rb") as file:
         start = file.read(4096)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise OptionError(f"{source.name} is UTF-16, and JSON is UTF-8", fix="save it as UTF-8", option="DATA")
+            raise _unusable(f"{source.name} is UTF-16, and JSON is UTF-8", "save it as UTF-8")
         begin = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
         file.seek(begin)
         if source.suffix == ".json" and start[begin:].lstrip().startswith(b"["):
             try:
                 rows = json.loads(file.read().decode())
             except (ValueError, RecursionError) as error:
-                raise OptionError(
-                    f"{source.name} begins as an array and isn't JSON: {error}",
-                    fix="repair it, or write a row a line and name it .jsonl",
-                    option="DATA",
-                ) from None
+                fix = "repair it, or write a row a line and name it .jsonl"
+                raise _unusable(f"{source.name} begins as an array and isn't JSON: {error}", fix) from None
             yield from map(_written, rows)
             return
         for line in file:
@@ -179,9 +167,6 @@ def _present(source: pathlib.Path, names: Iterable[str]) -> list[str]:
     """The columns to read: the others may hold what JSON can't, and needn't be read."""
     known = list(names)
     if not {*CONVERSATIONS} & {*known}:
-        raise OptionError(
-            f"{source.name} has no column {' or '.join(CONVERSATIONS)}; it has {', '.join(known) or 'none'}",
-            fix="rename the column that has the conversations",
-            option="DATA",
-        )
+        what = f"{source.name} has no column {' or '.join(CONVERSATIONS)}; it has {', '.join(known) or 'none'}"
+        raise _unusable(what, "rename the column that has the conversations")
     return [name for name in COLUMNS if name in known]

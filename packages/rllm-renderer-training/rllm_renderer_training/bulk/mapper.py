@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 from rllm_renderer_core.errors import MessageError, RendererError
 
@@ -14,6 +16,7 @@ from .rows import conversation_of
 NOTHING = "nothing in this row is to be trained"
 
 
+@dataclass(eq=False)
 class SupervisedMapper:
     """Rows to training sequences. Picklable: each worker resolves its own renderer, held to the pin.
 
@@ -29,70 +32,47 @@ class SupervisedMapper:
         load: Loads a tokenizer by name, a function of a module; with transformers where left out.
     """
 
-    COLUMNS = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "unread", "error")
+    COLUMNS: ClassVar = ("row", "input_ids", "weights", "assistant_masks", "trained", "reason", "skipped", "unread", "error")
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        tokenizer: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        pin: Mapping[str, Any] | None = None,
-        supervised_options: Mapping[str, Any] | None = None,
-        strict: bool = False,
-        load: Callable[[str], Any] | None = None,
-    ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.options, self.pin = dict(options or {}), pin
-        self.supervised_options = dict(supervised_options or {})
-        self.strict, self._load = strict, load
-        self._renderer: Any = None
+    model: str
+    _: KW_ONLY
+    tokenizer: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    pin: Mapping[str, Any] | None = None
+    supervised_options: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
+    load: Callable[[str], Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_renderer": None}
+        return {name: value for name, value in vars(self).items() if name != "renderer"}
 
     def __call__(self, batch: Any) -> dict[str, list[Any]]:
         """A batch of columns, or a ``pyarrow.Table``, to columns; a column ``row`` of integers numbers the input,
         else a row's number is its place in the batch."""
-        columns: dict[str, list[Any]] = {name: [] for name in self.COLUMNS}
+        records: list[dict[str, Any]] = []
         for at, row in enumerate(_rows(batch)):
             own = row.get("row")
-            number = own if isinstance(own, int) and not isinstance(own, bool) else at
-            for record in self.records(row, number):
-                for name in self.COLUMNS:
-                    columns[name].append(record[name])
-        return columns
+            records += self.records(row, own if isinstance(own, int) and not isinstance(own, bool) else at)
+        return {name: [record[name] for record in records] for name in self.COLUMNS}
 
     def failed(self, number: int, error: str, skipped: str = "") -> list[dict[str, Any]]:
         """What a row gives that can't be used. Half a surrogate pair is no text to Arrow: it is written as its escape."""
         error, skipped = (text.encode(errors="backslashreplace").decode() for text in (error, skipped))
-        empty: dict[str, Any] = {
-            "input_ids": [],
-            "weights": [],
-            "assistant_masks": [],
-            "trained": [],
-            "reason": "",
-            "unread": [],
-        }
-        return [{"row": number, **empty, "skipped": skipped, "error": error}]
+        empty: dict[str, Any] = {name: [] for name in self.COLUMNS}
+        return [{**empty, "row": number, "reason": "", "skipped": skipped, "error": error}]
 
-    @property
+    @functools.cached_property
     def renderer(self) -> Any:
         """The renderer of this process: resolved once for all mappers that ask alike, and before a fork for all workers."""
-        if self._renderer is None:
-            asked = (self.model, self.tokenizer, self.options, self.pin, self._load)
-            if _last.get("asked") != asked:
-                _last.update(asked=asked, renderer=self._resolved())
-            self._renderer = _last["renderer"]
-        return self._renderer
-
-    def _resolved(self) -> Any:
         from rllm_renderer_core.normal_form.tokenizer import load_tokenizer
         from rllm_renderer_core.resolving.resolver import resolve
 
-        loaded = (self._load or load_tokenizer)(self.tokenizer or self.model)
-        pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
-        return resolve(self.model, loaded, **pinned)
+        asked = (self.model, self.tokenizer, self.options, self.pin, self.load)
+        if _last.get("asked") != asked:
+            loaded = (self.load or load_tokenizer)(self.tokenizer or self.model)
+            pinned = {"pin": dict(self.pin)} if self.pin is not None else self.options
+            _last.update(asked=asked, renderer=resolve(self.model, loaded, **pinned))
+        return _last["renderer"]
 
     def records(self, row: Mapping[str, Any], number: int, *, columnar: bool = True) -> list[dict[str, Any]]:
         """The output rows of one input row; ``columnar`` as in ``conversation_of``."""
@@ -129,11 +109,7 @@ _last: dict[str, Any] = {}
 def examples_of(
     renderer: Any, row: Mapping[str, Any], options: Mapping[str, Any], *, columnar: bool = True, strict: bool = False
 ) -> SupervisedExamples:
-    """The sequences of a row, by these options of ``supervised``; ``columnar`` and ``strict`` as in ``conversation_of``.
-
-    Raises:
-        RendererError: The row can't be used.
-    """
+    """The sequences of a row, by these options of ``supervised``; ``columnar`` and ``strict`` as in ``conversation_of``."""
     try:
         said = conversation_of(row, columnar=columnar, options=renderer.resolution.options, strict=strict)
         examples = supervised(renderer, said.messages, tools=said.tools, **options)
@@ -144,20 +120,16 @@ def examples_of(
 
 
 def _rows(batch: Any) -> Sequence[Mapping[str, Any]]:
-    to_list = getattr(batch, "to_pylist", None)
-    if callable(to_list):
-        rows: list[dict[str, Any]] = to_list()
-        return rows
-    names = list(batch)
-    columns = [_plain(batch[name]) for name in names]
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    if hasattr(batch, "to_pylist"):
+        return batch.to_pylist()  # type: ignore[no-any-return]
+    columns = [_plain(batch[name]) for name in batch]
+    return [dict(zip(batch, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _plain(value: Any) -> Any:
     """Lists and Python's own values for the arrays of numpy and pandas, however deep: Ray's batches have lists as arrays."""
-    to_list = getattr(value, "tolist", None)
-    if callable(to_list):
-        value = to_list()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -48,28 +48,15 @@ _MESSAGE_KEYS = frozenset(
 
 
 class Conversation(NamedTuple):
-    """What a row says.
+    """What a row says."""
 
-    Attributes:
-        messages: Its messages, a ``system`` in front.
-        tools: Its declarations, ``None`` where there are none.
-        unread: Keys with a value that nobody reads, and that may say how to train; those of messages as ``messages.KEY``.
-    """
-
-    messages: list[Any]
-    tools: list[Any] | None
-    unread: list[str]
+    messages: list[Any]  # a ``system`` in front
+    tools: list[Any] | None  # None where there are none
+    unread: list[str]  # keys with a value that nobody reads, and that may say how to train; of messages as messages.KEY
 
 
-SHAREGPT_ROLES = {
-    "system": "system",
-    "human": "user",
-    "user": "user",
-    "gpt": "assistant",
-    "assistant": "assistant",
-    "function_call": "assistant",
-    "observation": "tool",
-    "tool": "tool",
+SHAREGPT_ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {
+    **{"human": "user", "gpt": "assistant", "function_call": "assistant", "observation": "tool"}
 }
 
 
@@ -106,7 +93,7 @@ def conversation_of(
         raise MessageError(
             f"nobody reads {', '.join(unread)}, which may say how to train", fix="take them out, or leave strict out"
         )
-    return Conversation(_with_system(_weighted(messages, row), _parsed_text(row.get("system"))), tools or None, unread)
+    return Conversation(_with_system(_weighted(messages, row), row.get("system")), tools or None, unread)
 
 
 def _tools_of(row: Mapping[str, Any], *, columnar: bool) -> list[Any] | None:
@@ -170,7 +157,9 @@ def _with_weight(index: int, message: Any, weight: Any, key: str) -> Any:
     return {**message, key: weight}
 
 
-def _with_system(messages: list[Any], system: str) -> list[Any]:
+def _with_system(messages: list[Any], system: Any) -> list[Any]:
+    if not isinstance(system, (str, type(None))):
+        raise MessageError(f"system must be text, not {type(system).__name__}")
     first = messages[0] if messages and isinstance(messages[0], Mapping) else {}
     if not system or (first.get("role") in ("system", "developer") and first.get("content") == system):
         return messages
@@ -195,12 +184,6 @@ def _refuse_null_arguments(messages: Sequence[Any]) -> None:
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping):
                 _refuse_nulls(function.get("arguments"), f"message {index}: arguments")
-
-
-def _parsed_text(value: Any) -> str:
-    if value is not None and not isinstance(value, str):
-        raise MessageError(f"system must be text, not {type(value).__name__}")
-    return value or ""
 
 
 def _parsed(value: Any, what: str) -> Any:
@@ -240,9 +223,8 @@ def _from_sharegpt(turns: list[Any]) -> list[dict[str, Any]]:
             call = _parsed(value, f"conversations: turn {index}")
             if not isinstance(call, Mapping) or not call.get("name"):
                 raise MessageError(f"conversations: turn {index} is a function_call without a name", index=index)
-            arguments = call.get("arguments", {})
-            name = str(call["name"])
-            message = {"role": role, "content": "", "tool_calls": [{"function": {"name": name, "arguments": arguments}}]}
+            function = {"name": str(call["name"]), "arguments": call.get("arguments", {})}
+            message = {"role": role, "content": "", "tool_calls": [{"function": function}]}
         weights = {key: turn[key] for key in (*WEIGHT_KEYS, *UNCERTAIN_KEYS) if turn.get(key) is not None}
         messages.append({**message, **weights})
     return messages

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import RolloutError
-from ..rollout.segment import Segment, Turn
+from ..rollout.segment import Segment
 from ..sequences.example import IGNORED
 
 if TYPE_CHECKING:
@@ -26,33 +26,18 @@ class Row(NamedTuple):
 
 
 class TrainedSequence(NamedTuple):
-    """A segment as it is trained; the lists have one entry for each id.
-
-    Attributes:
-        row: Its place.
-        token_ids: Up to the last sampled id.
-        loss_mask: 1 on the ids to train.
-        logprobs: Of those, as the engine gave them, ``None`` elsewhere; ``None`` where no rollout has any.
-        versions: Of the weights that sampled an id, ``None`` elsewhere; ``None`` where no rollout has any.
-        turns: Its sampled turns.
-        segment: The whole segment.
-    """
+    """A segment as it is trained; the lists have one entry for each id, up to the last sampled one."""
 
     row: Row
-    token_ids: list[int]
-    loss_mask: list[int]
-    logprobs: list[float | None] | None
-    versions: list[int | None] | None
-    turns: list[Turn]
     segment: Segment
+    token_ids: list[int]
+    loss_mask: list[int]  # 1 on the ids to train
+    logprobs: list[float | None] | None  # of those, as the engine gave them; None where no rollout has any
+    versions: list[int | None] | None  # of the weights that sampled an id; None where no rollout has any
 
 
 def trained_sequences(rollouts: Iterable[Rollout]) -> tuple[list[TrainedSequence], list[Row]]:
-    """The segments of which something is trained, and the places of the others.
-
-    Raises:
-        RolloutError: Some turns have log-probabilities, and others have none at all.
-    """
+    """The segments of which something is trained, and the places of the others."""
     segments = [
         (Row(number, at), segment) for number, rollout in enumerate(rollouts) for at, segment in enumerate(rollout.segments)
     ]
@@ -73,17 +58,10 @@ def trained_sequences(rollouts: Iterable[Rollout]) -> tuple[list[TrainedSequence
         if not any(mask[:end]):
             omitted.append(row)
             continue
-        sequences.append(
-            TrainedSequence(
-                row,
-                segment.token_ids[:end],
-                [int(kept) for kept in mask[:end]],
-                logprobs[:end] if True in known else None,
-                segment.versions[:end] if versioned else None,
-                segment.turns,
-                segment,
-            )
-        )
+        known_logprobs = logprobs[:end] if True in known else None
+        versions = segment.versions[:end] if versioned else None
+        loss_mask = [int(kept) for kept in mask[:end]]
+        sequences.append(TrainedSequence(row, segment, segment.token_ids[:end], loss_mask, known_logprobs, versions))
     return sequences, omitted
 
 
@@ -156,7 +134,7 @@ def to_arrays(
         filled("logprobs", 0.0, "float32"),
         filled("versions", -1),
         [
-            [(turn.start + start, min(turn.end, len(sequence.token_ids)) + start) for turn in sequence.turns]
+            [(turn.start + start, min(turn.end, len(sequence.token_ids)) + start) for turn in sequence.segment.turns]
             for sequence, start in zip(sequences, starts, strict=True)
         ],
         [sequence.row for sequence in sequences],
@@ -202,7 +180,9 @@ def to_rows(rollouts: Iterable[Rollout]) -> list[dict[str, Any]]:
             "completion_mask": sequence.loss_mask,
             "logprobs": sequence.logprobs,
             "versions": sequence.versions,
-            "turns": [{"start": turn.start, "end": turn.end, "restored_stop": turn.restored_stop} for turn in sequence.turns],
+            "turns": [
+                {key: getattr(turn, key) for key in ("start", "end", "restored_stop")} for turn in sequence.segment.turns
+            ],
             "rollout": sequence.row.rollout,
             "segment": sequence.row.segment,
         }

@@ -9,25 +9,24 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import RenderedTokens
-from rllm_renderer_training.rollout.segment import Segment
 
+from ..rollout.segment import Decline, Segment
 from .style import SCRIPT, STYLE
 
 if TYPE_CHECKING:
-    from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-    from rllm_renderer_training.rollout.state import RolloutState
+    from ..rollout.state import RolloutState
 
 BOUNDS = (-0.1, -0.7, -2.3, -4.6)
 """Log-probabilities between the five colours: about 0.9, 0.5, 0.1 and 0.01."""
 
 
-@dataclass
-class Token:
+class Token(NamedTuple):
     """One id as it is shown."""
 
     id: int
@@ -39,54 +38,35 @@ class Token:
     forced: bool = False
 
 
-@dataclass
-class Block:
+class Block(NamedTuple):
     """A run of ids that belong together: of one message, of the frame around it, of one sampled turn."""
 
     title: str
     kind: str
-    tokens: list[Token] = field(default_factory=list)
-
-
-@dataclass
-class Section:
-    """A segment; ``notice`` says why it was started, ``on_purpose`` whether that was asked for."""
-
-    title: str
-    blocks: list[Block]
-    notice: str = ""
-    on_purpose: bool = False
+    tokens: list[Token]
 
 
 def rollout_page(rollout: RolloutState) -> str:
     """A page of a whole rollout."""
-    resolution = rollout.renderer.resolution
-    sections = []
+    sections: list[str] = []
     turns = 0
     for number, segment in enumerate(rollout.segments):
-        decline = rollout.declines[number - 1] if number else None
         title = f"Segment {number + 1}: {_count(len(segment.token_ids), 'id')}, {segment.sampled_count} sampled"
-        blocks = list(_segment_blocks(rollout.renderer, segment, turns))
+        blocks = _segment_blocks(rollout.renderer, segment, turns)
+        sections += _section(title, blocks, rollout.declines[number - 1] if number else None)
         turns += len(segment.turns)
-        notice = "" if decline is None else decline.reason
-        sections.append(Section(title, blocks, notice, decline is not None and decline.on_purpose))
-    counts = f"{_count(rollout.turns, 'turn')} in {_count(len(rollout.segments), 'segment')}"
-    said = f"{counts}, {resolution.backend}:{resolution.renderer}"
-    return page(f"Rollout on {resolution.model or 'a model without a name'}", said, sections)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    counts = f"{_count(rollout.turns, 'turn')} in {_count(len(rollout.segments), 'segment')}, "
+    return _page("Rollout on", rollout.renderer.resolution, counts, sections)
 
 
 def rendered_page(renderer: ResolvedRenderer, messages: Sequence[Any], rendered: RenderedTokens) -> str:
     """A page of one rendered conversation, by the attribution that the backend gave."""
-    count = len(rendered.token_ids)
-    blocks = list(_attributed(renderer, messages, rendered))
-    resolution = renderer.resolution
-    title = f"{_count(count, 'id')} of {_count(len(messages), 'message')}"
-    said = f"{resolution.backend}:{resolution.renderer}"
-    return page(f"Prompt for {resolution.model or 'a model without a name'}", said, [Section(title, blocks)])
+    title = f"{_count(len(rendered.token_ids), 'id')} of {_count(len(messages), 'message')}"
+    return _page("Prompt for", renderer.resolution, "", _section(title, _attributed(renderer, messages, rendered)))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _attributed(renderer: ResolvedRenderer, messages: Sequence[Any], rendered: RenderedTokens) -> Iterator[Block]:
@@ -94,33 +74,22 @@ def _attributed(renderer: ResolvedRenderer, messages: Sequence[Any], rendered: R
     indices = rendered.message_indices or [None] * len(ids)
     sampled = rendered.sampled_mask or [None] * len(ids)
     for index, run in itertools.groupby(zip(indices, ids, sampled, strict=True), key=lambda pair: pair[0]):
-        tokens = [Token(token, text_of(renderer, token), mine) for _, token, mine in run]
-        if index is None:
-            yield Block("not attributed", "frame", tokens)
-        elif index < 0:
-            yield Block("frame", "frame", tokens)
-        else:
-            yield Block(f"message {index}: {messages[index]['role']}", str(messages[index]["role"]), tokens)
+        role = "frame" if index is None or index < 0 else str(messages[index]["role"])
+        title = "not attributed" if index is None else "frame" if index < 0 else f"message {index}: {role}"
+        yield Block(title, role, [Token(token, text_of(renderer, token), mine) for _, token, mine in run])
 
 
 def _segment_blocks(renderer: ResolvedRenderer, segment: Segment, turns_before: int) -> Iterator[Block]:
     position, message = 0, 0
     opener = _generation_prompt(renderer, segment)
-    mask, logprobs, versions = segment.sampled_mask, segment.logprobs, segment.versions
+    columns = (segment.token_ids, segment.sampled_mask, segment.logprobs, segment.versions)
     for number, turn in enumerate(segment.turns, turns_before + 1):
         yield from _given(renderer, segment, opener, position, turn.start, message, turn.message)
         tokens = [
-            Token(
-                token,
-                text_of(renderer, token),
-                mask[at],
-                logprobs[at],
-                versions[at],
-                restored=turn.restored_stop and at == turn.end - 1,
-                forced=not mask[at],
-            )
-            for at, token in enumerate(segment.token_ids[turn.start : turn.end], turn.start)
+            Token(token, text_of(renderer, token), mine, logprob, version, forced=not mine)
+            for token, mine, logprob, version in zip(*(values[turn.start : turn.end] for values in columns), strict=True)
         ]
+        tokens[-1:] = [token._replace(restored=turn.restored_stop) for token in tokens[-1:]]
         yield Block(f"message {turn.message}: assistant, sampled turn {number}", "assistant", tokens)
         position, message = turn.end, turn.message + 1
     yield from _given(renderer, segment, opener, position, len(segment.token_ids), message, len(segment.messages))
@@ -138,13 +107,7 @@ def _generation_prompt(renderer: ResolvedRenderer, segment: Segment) -> list[int
 
 
 def _given(
-    renderer: ResolvedRenderer,
-    segment: Segment,
-    opener: list[int],
-    start: int,
-    end: int,
-    first: int,
-    last: int,
+    renderer: ResolvedRenderer, segment: Segment, opener: list[int], start: int, end: int, first: int, last: int
 ) -> Iterator[Block]:
     """Ids that weren't sampled: the first prompt by messages where the backend tells, else what a bridge added as one block,
     and the generation prompt."""
@@ -179,24 +142,31 @@ def text_of(renderer: ResolvedRenderer, token: int) -> str:
         return f"<{token}>"
 
 
-def page(title: str, said: str, sections: Iterable[Section]) -> str:
+def _page(what: str, resolution: Resolution, said: str, sections: Iterable[str]) -> str:
     """The document."""
+    title = html.escape(f"{what} {resolution.model or 'a model without a name'}")
     parts = [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>',
+        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{STYLE}</style></head><body><main>",
-        f"<h1>{html.escape(title)}</h1><p>{html.escape(said)}</p>{LEGEND}",
+        f"<h1>{title}</h1><p>{html.escape(f'{said}{resolution.backend}:{resolution.renderer}')}</p>{LEGEND}",
+        *sections,
+        f'</main><p id="told" role="status" aria-live="polite">{HINT}</p><script>{SCRIPT}</script></body></html>',
     ]
-    for section in sections:
-        if section.notice:
-            what = "New segment, on purpose" if section.on_purpose else "New segment, the bridge was declined"
-            parts.append(f'<p class="notice" role="note"><strong>{what}:</strong> {html.escape(section.notice)}</p>')
-        parts.append(f"<section><h2>{html.escape(section.title)}</h2>")
-        parts += map(_block, section.blocks)
-        parts.append("</section>")
-    parts.append(f'</main><p id="told" role="status" aria-live="polite">{HINT}</p><script>{SCRIPT}</script></body></html>')
     return "\n".join(parts)
+
+
+def _section(title: str, blocks: Iterator[Block], decline: Decline | None = None) -> Iterator[str]:
+    if decline is not None and decline.reason:
+        what = "New segment, on purpose" if decline.on_purpose else "New segment, the bridge was declined"
+        yield f'<p class="notice" role="note"><strong>{what}:</strong> {html.escape(decline.reason)}</p>'
+    yield f"<section><h2>{html.escape(title)}</h2>"
+    for block in blocks:
+        name, kind = html.escape(block.title), html.escape(block.kind)
+        tokens = "".join(_token(token, at) for at, token in enumerate(block.tokens))
+        yield f'<div class="block {kind}" role="group" aria-label="{name}"><h3>{name}</h3><p class="tokens">{tokens}</p></div>'
+    yield "</section>"
 
 
 HINT = "Point at a token, or press Tab and then the arrow keys."
@@ -211,36 +181,21 @@ LEGEND = (
 )
 
 
-def _block(block: Block) -> str:
-    title, kind = html.escape(block.title), html.escape(block.kind)
-    tokens = "".join(_token(token, at) for at, token in enumerate(block.tokens))
-    return f'<div class="block {kind}" role="group" aria-label="{title}"><h3>{title}</h3><p class="tokens">{tokens}</p></div>'
-
-
 def _token(token: Token, at: int) -> str:
-    facts = [f"id {token.id}"]
-    kinds = ["t"]
-    if token.sampled:
-        kinds.append("s")
-        if token.logprob is None:
-            kinds.append("n")
-            facts.append("sampled, log-probability not known")
-        else:
-            kinds.append(f"p{sum(token.logprob < bound for bound in BOUNDS)}")
-            facts.append(f"sampled, log-probability {token.logprob:.4g}")
+    if not token.sampled:
+        kind, fact = "g", "not sampled" if token.sampled is False else "not known whether sampled"
+    elif token.logprob is None:
+        kind, fact = "s n", "sampled, log-probability not known"
     else:
-        kinds.append("g")
-        facts.append("not sampled" if token.sampled is False else "not known whether sampled")
-    if token.version is not None:
-        facts.append(f"by weights version {token.version}")
+        kind = f"s p{sum(token.logprob < bound for bound in BOUNDS)}"
+        fact = f"sampled, log-probability {token.logprob:.4g}"
+    facts = f"id {token.id}; {fact}" + ("" if token.version is None else f"; by weights version {token.version}")
     if token.forced:
-        kinds.append("f")
-        facts.append("forced by the engine")
+        kind, facts = f"{kind} f", f"{facts}; forced by the engine"
     if token.restored:
-        kinds.append("r")
-        facts.append("a stop that the engine left out, put back")
+        kind, facts = f"{kind} r", f"{facts}; a stop that the engine left out, put back"
     shown = html.escape(token.text).replace("\n", '<i class="w">↵</i>\n') or '<i class="w">∅</i>'
-    return f'<span class="{" ".join(kinds)}" title="{"; ".join(facts)}" tabindex="{-1 if at else 0}">{shown}</span>'
+    return f'<span class="t {kind}" title="{facts}" tabindex="{-1 if at else 0}">{shown}</span>'
 
 
 def framed(document: str) -> str:

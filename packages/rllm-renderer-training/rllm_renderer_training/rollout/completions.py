@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..errors import RolloutError
-
-if TYPE_CHECKING:
-    from rllm_renderer_core.renderer.resolved import ResolvedRenderer
+from .segment import Turn
 
 STOPPED = frozenset({"stop", "tool_calls", "function_call"})
 """Finish reasons of engines and of OpenAI's protocol for a turn that the model ended itself, or a stop string did."""
@@ -18,69 +17,46 @@ CUT_OFF = frozenset({"length", "abort"})
 """Finish reasons for a turn that the engine ended."""
 
 
-@dataclass(frozen=True)
-class Completion:
-    """Ids of one request with what is known of each; the three tuples are as long as ``ids``.
-
-    Attributes:
-        ids: As the engine returned them, with the stop that it left out where it names one.
-        logprobs: ``None`` where one isn't known, and where an id was forced; ``None`` where none was given.
-        versions: Which weights sampled an id; ``None`` where none was given.
-        forced: Whether the engine forced an id, so that it wasn't sampled; ``None`` where none was.
-        restored_stop: The last id is the stop that the engine left out.
-    """
-
-    ids: list[int]
-    logprobs: tuple[float | None, ...] | None = None
-    versions: tuple[int | None, ...] | None = None
-    forced: tuple[bool, ...] | None = None
-    restored_stop: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        renderer: ResolvedRenderer,
-        completion_ids: Any,
-        logprobs: Any,
-        finish_reason: str | Mapping[str, Any] | None,
-        stop_reason: int | str | None,
-        version: int | str | None,
-        forced: Any,
-    ) -> Completion:
-        """The arguments of ``Rollout.record``, checked; errors as there."""
-        ids = list(renderer.as_ids(completion_ids, "completion_ids"))
-        stop = stripped_stop(renderer, ids, finish_reason, stop_reason)
-        mask = as_values(forced, len(ids), "forced", as_forced)
-        values = as_values(logprobs, len(ids), "logprobs", as_logprob)
-        if stop is not None:
-            ids.append(stop)
-            values = None if values is None else (*values, None)
-            mask = None if mask is None else (*mask, False)
-        if values is not None and mask is not None:
-            values = tuple(None if skip else value for value, skip in zip(values, mask, strict=True))
-        weights = as_version(version, 0)
-        return cls(ids, values, None if weights is None else (weights,) * len(ids), mask, restored_stop=stop is not None)
+def completed(
+    renderer: ResolvedRenderer,
+    completion_ids: Any,
+    logprobs: Any,
+    finish_reason: str | Mapping[str, Any] | None,
+    stop_reason: int | str | None,
+    version: int | str | None,
+    forced: Any,
+) -> tuple[list[int], Turn]:
+    """The arguments of ``Rollout.record``, checked: the ids, with the stop that the engine left out where it names one, and the
+    turn of them alone. Errors as there."""
+    ids = list(renderer.as_ids(completion_ids, "completion_ids"))
+    stop = stripped_stop(renderer, ids, finish_reason, stop_reason)
+    mask = as_values(forced, len(ids), "forced", as_forced)
+    values = as_values(logprobs, len(ids), "logprobs", as_logprob)
+    if stop is not None:
+        ids.append(stop)
+        values = None if values is None else (*values, None)
+        mask = None if mask is None else (*mask, False)
+    if values is not None and mask is not None:
+        values = tuple(None if skip else value for value, skip in zip(values, mask, strict=True))
+    weights = as_version(version, 0)
+    versions = None if weights is None else (weights,) * len(ids)
+    return ids, Turn(0, len(ids), values, stop is not None, versions=versions, forced=mask)
 
 
 def as_values(values: Any, count: int, what: str, read: Callable[[Any, int], Any]) -> tuple[Any, ...] | None:
-    """One value for each id, from a list or an array of NumPy or torch, each as ``read`` returns it; ``None`` for ``None``.
-
-    Raises:
-        RolloutError: There are more or fewer than ``count``, or one can't be used.
-    """
+    """One value for each id, from a list or an array of NumPy or torch, each as ``read`` returns it; ``None`` for ``None``."""
     if values is None:
         return None
     if isinstance(values, (str, bytes)):
         raise RolloutError(f"{what} is text", fix="pass one value for each id, or None")
-    to_list = getattr(values, "tolist", None)
-    listed = list(to_list() if callable(to_list) else values)
+    listed = list(_plain(values))
     if len(listed) != count:
         raise RolloutError(f"{len(listed)} {what} for {count} sampled ids", fix="pass one for each id, or None")
     return tuple(read(value, index) for index, value in enumerate(listed))
 
 
 def _plain(value: Any) -> Any:
-    item = getattr(value, "tolist", None)  # a scalar of NumPy or torch
+    item = getattr(value, "tolist", None)  # a scalar or array of NumPy or torch
     return item() if callable(item) else value
 
 
@@ -112,16 +88,9 @@ def as_forced(value: Any, index: int) -> bool:
 
 
 def stripped_stop(
-    renderer: ResolvedRenderer,
-    ids: list[int],
-    finish_reason: str | Mapping[str, Any] | None,
-    stop_reason: int | str | None,
+    renderer: ResolvedRenderer, ids: list[int], finish_reason: str | Mapping[str, Any] | None, stop_reason: int | str | None
 ) -> int | None:
-    """The stop id that the engine names and didn't return; ``None`` where there is none to put back. See ``Rollout.record``.
-
-    Raises:
-        RolloutError: The ids, the finish reason and the stop reason contradict each other.
-    """
+    """The stop id that the engine names and didn't return; ``None`` where there is none to put back. See ``Rollout.record``."""
     if isinstance(finish_reason, Mapping):  # SGLang's
         matched = finish_reason.get("matched")
         finish_reason, stop_reason = finish_reason.get("type"), matched if stop_reason is None else stop_reason

@@ -14,6 +14,8 @@ from rllm_renderer_core.types import ParsedResponse, ToolCallStatus
 if TYPE_CHECKING:
     from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
+    from .segment import Segment
+
 ADVICE = "answer it with a user message that says what was wrong"
 HYPOTHESES = ("alpha", "omega")
 """Names for a call without one: where both give the same ids, the format doesn't show the name."""
@@ -50,28 +52,21 @@ def answers_broken(reply: Reply | None, new: Sequence[dict[str, Any]]) -> bool:
     return any(new[index].get("tool_call_id") in broken - {None} for index in results_in(new))
 
 
-def bridged_over_broken(
-    renderer: ResolvedRenderer,
-    history: IdsView,
-    completion: list[int],
-    new: list[dict[str, Any]],
-    tools: list[dict[str, Any]] | None,
-    message: dict[str, Any],
-    reply: Reply | None,
-) -> list[int] | BridgeDeclined:
-    """The ids behind the history and the completion, where results may answer calls that don't parse.
+def bridged_over_broken(renderer: ResolvedRenderer, segment: Segment, new: list[dict[str, Any]]) -> list[int] | BridgeDeclined:
+    """The ids behind a segment and its last completion, where results may answer calls that don't parse.
 
     The message of such a turn has its broken calls as text. For pairing, the bridge gets a message with every call that was
     shown; one without a name gets two names in turn, and where the ids depend on it, the bridge is declined.
     """
-    shown = [message]
+    history, completion = IdsView(segment.token_ids, segment.turn_start), segment.token_ids[segment.turn_start :]
+    reply, shown = segment.replies.get(len(segment.messages) - 1), segment.messages[-1:]
     if reply is not None and answers_broken(reply, new):
         names = HYPOTHESES if any(not call.name for call in reply.calls) else HYPOTHESES[:1]
         calls = [[_as_call(call, name) for call in reply.calls] for name in names]
         shown = [{"role": "assistant", "content": reply.content, "tool_calls": tried} for tried in calls]
     deltas: list[list[int]] = []
     for previous in shown:
-        bridged = renderer.try_bridge(history, completion, new, tools=tools, previous_message=previous)
+        bridged = renderer.try_bridge(history, completion, new, tools=segment.tools, previous_message=previous)
         if isinstance(bridged, BridgeDeclined):
             return bridged
         deltas.append(bridged.delta)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .completions import Completion
 from .replies import Reply
 
 
@@ -33,13 +32,9 @@ class Turn:
 
     def joined(self, more: Turn) -> Turn:
         """This turn and what was sampled directly behind it, as one."""
-        return replace(
-            more,
-            start=self.start,
-            logprobs=self._with("logprobs", more, None),
-            versions=self._with("versions", more, None),
-            forced=self._with("forced", more, False),
-        )
+        unknown = {"logprobs": None, "versions": None, "forced": False}
+        values = {name: self._with(name, more, value) for name, value in unknown.items()}
+        return replace(more, start=self.start, **values)
 
     def _with(self, name: str, more: Turn, unknown: Any) -> Any:
         mine, theirs = getattr(self, name), getattr(more, name)
@@ -91,8 +86,7 @@ class Segment:
     def _per_id(self, elsewhere: Any, values_of: Any) -> list[Any]:
         values = [elsewhere] * len(self.token_ids)
         for turn in self.turns:
-            own = values_of(turn)
-            if own is not None:
+            if (own := values_of(turn)) is not None:
                 values[turn.start : turn.end] = own
         return values
 
@@ -106,20 +100,15 @@ class Segment:
         """Positions of stops that the engine didn't return and that were put back; their log-probability is ``None``."""
         return [turn.end - 1 for turn in self.turns if turn.restored_stop]
 
-    @property
-    def begun(self) -> bool:
-        """Whether the next ``record`` goes on with an assistant message that is already there."""
-        return not self.recorded and self.messages[-1]["role"] == "assistant"
-
-    def add_sampled(self, sampled: Completion, message: dict[str, Any]) -> None:
-        """Append a completion; ``message`` is that of its whole turn."""
+    def add_sampled(self, ids: list[int], sampled: Turn, message: dict[str, Any]) -> None:
+        """Append a completion, which is the turn ``sampled`` by itself; ``message`` is that of the whole turn."""
         start = len(self.token_ids)
-        self.token_ids.extend(sampled.ids)
-        if self.begun:
+        self.token_ids.extend(ids)
+        if not self.recorded and self.messages[-1]["role"] == "assistant":  # it goes on with a message that is already there
             self.messages.pop()
         at = len(self.messages)
         self.messages.append(message)
-        turn = Turn(start, len(self.token_ids), sampled.logprobs, sampled.restored_stop, at, sampled.versions, sampled.forced)
+        turn = replace(sampled, start=start, end=len(self.token_ids), message=at)
         if self.turns and self.turns[-1].message == at:
             turn = self.turns.pop().joined(turn)
         self.turns.append(turn)

@@ -5,33 +5,36 @@ from __future__ import annotations
 import uuid
 import weakref
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from rllm_renderer_core.errors import RendererError
+from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tools import normalize_tools
+from rllm_renderer_core.renderer.resolution import Resolution
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
+
 from ..errors import RolloutError
-from .segment import Decline, Segment
+from .completions import as_forced, as_logprob, as_values, as_version
+from .replies import Reply, ShownCall
+from .segment import Decline, Segment, Turn
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from rllm_renderer_core.renderer.resolved import ResolvedRenderer
+SCHEMA = 1
+_PER_ID = {"logprobs": as_logprob, "versions": as_version, "forced": as_forced}
 
 
 class RolloutState:
-    """Plain state without I/O; see ``Rollout``.
-
-    Attributes:
-        segments: What a trainer needs.
-        declines: Where and why each segment but the first was started.
-        turns: How many completions were recorded.
-        current: Number of the segment that is gone on with.
-    """
+    """Plain state without I/O; see ``Rollout``."""
 
     def __init__(self, renderer: ResolvedRenderer) -> None:
         self._renderer: ResolvedRenderer | None = renderer
         self.segments: list[Segment] = []
         self.declines: list[Decline] = []
         self.turns = 0
-        self.current = 0
+        self.current = 0  # number of the segment that is gone on with
 
     def __repr__(self) -> str:
         ids = sum(len(segment.token_ids) for segment in self.segments)
@@ -54,9 +57,7 @@ class RolloutState:
         Raises:
             RolloutError: It was made with another one.
         """
-        from .serialisation import refuse_other
-
-        refuse_other(self.__dict__.get("_made_by") or self.renderer.resolution, renderer)
+        _refuse_other(self.__dict__.get("_made_by") or self.renderer.resolution, renderer)
         self._renderer = renderer
         return self
 
@@ -99,8 +100,7 @@ class RolloutState:
         fork.declines, fork.turns, fork.current = list(self.declines), self.turns, self.current
         return fork
 
-    def __copy__(self) -> Self:
-        return self.fork()
+    __copy__ = fork
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.fork()
@@ -118,9 +118,14 @@ class RolloutState:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: everything but renderer and tokenizer, with the resolution that says which renderer it was."""
-        from .serialisation import as_dict
-
-        return as_dict(self)
+        return {
+            "schema": SCHEMA,
+            "resolution": self.renderer.resolution.to_dict(),
+            "segments": [_segment_as_dict(segment) for segment in self.segments],
+            "declines": [asdict(decline) for decline in self.declines],
+            "turns": self.turns,
+            "current": self.current,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], renderer: ResolvedRenderer) -> Self:
@@ -129,10 +134,21 @@ class RolloutState:
         Raises:
             RolloutError: The data isn't a rollout, or was made with another renderer.
         """
-        from .serialisation import read_into
-
         rollout = cls(renderer)
-        read_into(rollout, data)
+        if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+            schema = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
+            raise RolloutError(f"a rollout of schema {schema!r} can't be read, this is schema {SCHEMA}", fix="write it again")
+        _refuse_other(Resolution.from_dict(data["resolution"]), renderer)
+        try:
+            rollout.segments = [_segment(segment, renderer) for segment in data["segments"]]
+            rollout.declines = [Decline(**decline) for decline in data["declines"]]
+            rollout.turns, rollout.current = int(data["turns"]), int(data["current"])
+            if not 0 <= rollout.current < max(1, len(rollout.segments)):
+                raise ValueError(f"segment {rollout.current} is the current one of {len(rollout.segments)}")
+        except RendererError as error:
+            raise RolloutError(f"not a rollout: {str(error).splitlines()[0]}") from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RolloutError(f"not a rollout: {type(error).__name__}: {error}") from error
         return rollout
 
     def __getstate__(self) -> dict[str, Any]:
@@ -154,3 +170,50 @@ def _key_of(renderer: ResolvedRenderer) -> str:
     key = _keys.setdefault(renderer, uuid.uuid4().hex)
     _alive[key] = renderer
     return key
+
+
+def _refuse_other(made_by: Resolution, renderer: ResolvedRenderer) -> None:
+    """Raise ``RolloutError`` for a renderer that isn't as the one that a rollout was made with."""
+    if differences := made_by.differences(renderer.resolution, mine="recorded"):
+        what = "\n  ".join(["the rollout was made with another renderer", *differences])
+        raise RolloutError(what, fix="resolve with pin=data['resolution'], and pass that")
+
+
+def _segment(data: Mapping[str, Any], renderer: ResolvedRenderer) -> Segment:
+    ids, messages = list(renderer.as_ids(data["token_ids"])), normalize_messages(data["messages"])
+    start, size, recorded = data["turn_start"], data["prompt_size"], data["recorded"]
+    numbers = isinstance(start, int) and isinstance(size, int) and isinstance(recorded, bool)
+    if not numbers or not 0 <= start <= size <= len(ids) or (not recorded and size != len(ids)):
+        raise ValueError(f"turn_start {start!r} and prompt_size {size!r} don't fit a segment of {len(ids)} ids")
+    replies = {
+        reply["message"]: Reply(reply["content"], tuple(ShownCall(**call) for call in reply["calls"]))
+        for reply in data["replies"]
+    }
+    segment = Segment(ids, [], messages, normalize_tools(data["tools"]), size, start, recorded, replies)
+    end = 0
+    for values in data["turns"]:
+        turn = Turn(**values)
+        if not end <= turn.start <= turn.end <= len(ids):
+            raise ValueError(f"a turn from {turn.start} to {turn.end} doesn't fit {len(ids)} ids behind {end}")
+        if not 0 <= turn.message < len(messages):
+            raise ValueError(f"a turn has message {turn.message} of {len(messages)}")
+        end, size = turn.end, turn.end - turn.start
+        checked: dict[str, Any] = {name: as_values(getattr(turn, name), size, name, read) for name, read in _PER_ID.items()}
+        segment.turns.append(replace(turn, **checked))
+    return segment
+
+
+def _segment_as_dict(segment: Segment) -> dict[str, Any]:
+    return {
+        **vars(segment),
+        "token_ids": list(segment.token_ids),
+        "turns": [
+            {key: list(value) if isinstance(value, tuple) else value for key, value in vars(turn).items()}
+            for turn in segment.turns
+        ],
+        "messages": [dict(message) for message in segment.messages],
+        "replies": [
+            {"message": index, "content": reply.content, "calls": [call._asdict() for call in reply.calls]}
+            for index, reply in segment.replies.items()
+        ],
+    }

@@ -13,50 +13,38 @@ Messages = list[dict[str, Any]]
 
 
 class Comparison(NamedTuple):
-    """A conversation beside that of a segment.
+    """A conversation beside that of a segment."""
 
-    Attributes:
-        difference: Why the one doesn't continue the other; ``None`` where it does.
-        matched: How many messages are the same.
-        new: The messages behind those, their results with the ids of the recorded calls.
-    """
-
-    difference: str | None
-    matched: int
-    new: Messages
+    difference: str | None  # why the one doesn't continue the other; None where it does
+    matched: int  # how many messages are the same
+    new: Sequence[dict[str, Any]] = ()  # the messages behind those, their results with the ids of the recorded calls
 
 
 def compare(segment: Segment, incoming: Messages, tools: Any) -> Comparison:
-    """Whether a conversation continues a segment's.
-
-    Args:
-        segment: With its conversation so far, in normal form.
-        incoming: The conversation as it was sent, in normal form.
-        tools: As declared with it, in normal form.
-    """
+    """Whether a conversation, with the tools that are declared with it, continues a segment's; all in normal form."""
     recorded, replies = segment.messages, segment.replies
     ids: dict[str, str] = {}  # of calls: the client's to the recorded ones
     if tools != segment.tools:
-        return Comparison("the declared tools changed", 0, [])
+        return Comparison("the declared tools changed", 0)
     for index, ours in enumerate(recorded):
         if index >= len(incoming):
             missing = f"message {index} ({ours['role']}) is missing: {len(incoming)} messages of {len(recorded)} came"
-            return Comparison(missing, index, [])
+            return Comparison(missing, index)
         theirs = _with_ids(incoming[index], ids)
         what = _difference(ours, replies.get(index), theirs)
         if what is not None:
-            return Comparison(f"message {index} ({ours['role']}) differs {what}", index, [])
+            return Comparison(f"message {index} ({ours['role']}) differs {what}", index)
         for mine, other in zip(_calls(ours, replies.get(index)), theirs.get("tool_calls") or (), strict=False):
             if mine.id is not None and other.get("id") is not None:
                 ids[other["id"]] = mine.id
     new, known = [_with_ids(message, ids) for message in incoming[len(recorded) :]], len(recorded)
     foreign = next((index for index, message in enumerate(new) if message["role"] == "assistant"), None)
     if foreign is not None:
-        return Comparison(f"message {known + foreign} (assistant) wasn't sampled here", known, [])
+        return Comparison(f"message {known + foreign} (assistant) wasn't sampled here", known)
     if new and not segment.recorded:
-        return Comparison("messages came before anything was sampled from the prompt", known, [])
+        return Comparison("messages came before anything was sampled from the prompt", known)
     if not new and segment.recorded:
-        return Comparison("there is no new message", known, [])
+        return Comparison("there is no new message", known)
     return Comparison(None, known, new)
 
 

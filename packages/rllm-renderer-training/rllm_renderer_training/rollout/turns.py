@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
-from rllm_renderer_core.normal_form.ids import IdsView
+from rllm_renderer_core.normal_form.ids import IdsView, common_prefix
 from rllm_renderer_core.normal_form.messages import normalize_messages
+from rllm_renderer_core.normal_form.tokenizer import decoder_of
 from rllm_renderer_core.normal_form.tools import normalize_tools
+from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.types import Message, ParsedResponse
 
 from ..errors import RolloutError
-from .completions import Completion
-from .prefill import prefilled, refuse_second_turn
+from .completions import completed
 from .replies import Reply, answers_broken, bridged_over_broken
 from .segment import Decline, Segment
 from .state import RolloutState
@@ -23,11 +24,7 @@ class Turns(RolloutState):
     """What is called at each turn; see ``Rollout``."""
 
     def begin(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        continue_final_message: bool = False,
+        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, continue_final_message: bool = False
     ) -> list[int]:
         """Render the opening messages.
 
@@ -52,7 +49,7 @@ class Turns(RolloutState):
         declared = normalize_tools(tools)
         if not continue_final_message:
             return self._render(opening, declared)
-        prompt, start = prefilled(self.renderer, opening, declared)
+        prompt, start = _prefilled(self.renderer, opening, declared)
         self.segments.append(Segment(prompt, [], opening, declared, len(prompt), start))
         return list(prompt)
 
@@ -93,12 +90,12 @@ class Turns(RolloutState):
         """
         if not self.segments or self.recorded:
             raise RolloutError("record needs a prompt that nothing was sampled from yet", fix="call begin or extend first")
-        sampled = Completion.of(self.renderer, completion_ids, logprobs, finish_reason, stop_reason, version, forced)
+        ids, sampled = completed(self.renderer, completion_ids, logprobs, finish_reason, stop_reason, version, forced)
         segment = self.segment
-        turn = segment.token_ids[segment.turn_start :] + sampled.ids
+        turn = segment.token_ids[segment.turn_start :] + ids
         prompt = IdsView(segment.token_ids, segment.turn_start)
         parsed = self.renderer.parse_response(turn, tools=self.tools, prompt_ids=prompt)
-        segment.add_sampled(sampled, parsed.to_message())
+        segment.add_sampled(ids, sampled, parsed.to_message())
         segment.replies[len(segment.messages) - 1] = Reply.of(parsed)
         self.turns += 1
         return parsed
@@ -138,15 +135,7 @@ class Turns(RolloutState):
         if not self.recorded:
             raise RolloutError("extend needs a recorded completion", fix="call record first")
         segment, new = self.segment, normalize_messages(new_messages)
-        delta = bridged_over_broken(
-            self.renderer,
-            IdsView(segment.token_ids, segment.turn_start),
-            segment.token_ids[segment.turn_start :],
-            new,
-            self.tools,
-            self.messages[-1],
-            segment.replies.get(len(self.messages) - 1),
-        )
+        delta = bridged_over_broken(self.renderer, segment, new)
         if isinstance(delta, BridgeDeclined):
             return self._render([*self.messages, *new], self.tools, Decline(self.turns, delta.reason))
         segment.add_prompt(delta, new)
@@ -168,10 +157,18 @@ class Turns(RolloutState):
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, decline: Decline | None = None
     ) -> list[int]:
         """A new segment from a whole conversation; what fails changes nothing."""
-        refuse_second_turn(messages)
+        if messages[-1]["role"] == "assistant":
+            raise RolloutError(
+                "the conversation ends with an assistant message, behind which no second assistant turn is opened",
+                fix="add the message that it is to answer; resume() goes on with a turn that was cut off, and "
+                "begin(..., continue_final_message=True) with an answer that was begun elsewhere",
+            )
         replies = self.segment.replies if self.segments else {}
         try:
-            prompt = _whole_prompt(self.renderer, messages, tools)
+            prompt = list(self.renderer.render_ids(messages, tools=tools, add_generation_prompt=True))
+            # also under dropped="warn": a rollout goes on from a prompt with everything in it
+            for dropped in self.renderer.dropped(messages, tools=tools, add_generation_prompt=True):
+                raise dropped.error(f"{self.renderer.backend}:{self.renderer.name}")
         except RendererError as error:
             if decline is None or not answers_broken(replies.get(len(self.messages) - 1), messages[len(self.messages) :]):
                 raise
@@ -189,15 +186,35 @@ class Turns(RolloutState):
         return list(prompt)
 
 
-def _whole_prompt(renderer: Any, messages: list[dict[str, Any]], tools: list[Any] | None) -> list[int]:
-    """The prompt of a conversation with everything in it: what a rollout goes on from, under ``dropped="warn"`` too.
+def _prefilled(
+    renderer: ResolvedRenderer, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+) -> tuple[list[int], int]:
+    """A prompt that ends inside an assistant message, as by transformers' ``continue_final_message``: the conversation up
+    to the last character of its final assistant message, and where that message's turn begins.
 
-    Raises:
-        RendererError: Something of it doesn't show; and as ``render_ids``.
+    The ids are those of the finished turn, cut behind the message's text: ``...assistant\\nThe answer is`` of
+    ``...assistant\\nThe answer is<|im_end|>``. They are proven by the parser, which must read that text out of them.
     """
-    prompt: list[int] = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
-    find = getattr(renderer, "dropped", None)
-    dropped = find(messages, tools=tools, add_generation_prompt=True) if callable(find) else ()
-    if dropped:
-        raise dropped[0].error(f"{renderer.backend}:{renderer.name}")
-    return prompt
+    *before, last = messages
+    fix = "leave the begun answer out, or take a renderer whose format shows it as it is"
+    text = last["content"]
+    if last["role"] != "assistant" or not isinstance(text, str) or not text.strip() or last.get("tool_calls"):
+        raise RolloutError(
+            "continue_final_message needs a final assistant message of text, without tool calls",
+            fix="end the messages with the begun answer, or leave continue_final_message out",
+        )
+    if not before:
+        raise RolloutError("a begun answer needs a message before it", fix="put the user's message in front of it")
+    if not callable(getattr(renderer.tokenizer, "decode", None)):
+        raise RolloutError(f"the tokenizer of {renderer!r} can't decode, so that no begun answer is found", fix=fix)
+    ids = renderer.render_ids(messages, tools=tools)
+    start = common_prefix(ids, renderer.render_ids(before, tools=tools, add_generation_prompt=True))
+    decode = decoder_of(renderer.tokenizer)
+    wanted = text if text in decode(ids[start:]) else text.strip()  # as transformers: a template may trim
+    end = next((at for at in range(len(ids), start, -1) if decode(ids[start:at]).endswith(wanted)), None)
+    if end is None:
+        raise RolloutError(f"{renderer!r} doesn't show the begun answer {text[-40:]!r} at the end of its turn", fix=fix)
+    parsed = renderer.parse_response(ids[start:end], tools=tools, prompt_ids=ids[:start])
+    if parsed.content.strip() != text.strip() or parsed.tool_calls or not parsed.reasoning_complete:
+        raise RolloutError(f"{renderer!r} reads the begun answer {text[-40:]!r} as {parsed.content[-40:]!r}", fix=fix)
+    return ids[:end], start

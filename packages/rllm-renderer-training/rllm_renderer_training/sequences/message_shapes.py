@@ -1,7 +1,7 @@
 """Shapes of messages: what of a conversation decides how it is framed, and stand-ins of the same shapes.
 
 How a format frames a message depends on its role, its keys, whether its texts are blank, and on the shape of its calls and
-results, not on what the texts say; but for texts that spell what the format itself tests for, which ``TextTests`` finds.
+results, not on what the texts say; but for texts that spell what the format itself tests for, which ``tested_texts`` finds.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def _details(message: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _blank(text: str) -> str | bool:
-    return text if not text or text.isspace() else True
+    return True if text.strip() else text
 
 
 def _arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -48,9 +49,7 @@ def _arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _value_shape(value: Any) -> Any:
-    if isinstance(value, str):
-        return _blank(value)
-    return type(value).__name__, bool(value)
+    return _blank(value) if isinstance(value, str) else (type(value).__name__, bool(value))
 
 
 class StandIns:
@@ -71,7 +70,7 @@ class StandIns:
         return f"zq{self._count}"
 
     def _text(self, text: str) -> str:
-        return text if _blank(text) is not True else self._word()
+        return self._word() if text.strip() else text
 
     def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         texts = {key: self._text(message[key]) for key in ("content", "reasoning_content") if key in message}
@@ -100,30 +99,25 @@ class StandIns:
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self._text(value)
-        if isinstance(value, (list, dict)):
-            return value and ([1] if isinstance(value, list) else {"k": 1})
-        return value
+        if isinstance(value, list):
+            return value and [1]
+        return value and {"k": 1} if isinstance(value, dict) else value
 
 
-class TextTests:
+_ALWAYS_TESTED = ("think>", "<think", "/think", "/no_think", "<tool_response", "</tool_response", "<|", "[THINK]", "[/THINK]")
+
+
+def tested_texts(tokenizer: Any) -> list[str]:
     """Texts that a format may look for in the texts of messages, so that what a message says changes how it is framed.
 
     They are read from the tests of the tokenizer's chat template, which hand-written renderers follow; with those that are
     known of formats whose template isn't there.
     """
-
-    ALWAYS = ("think>", "<think", "/think", "/no_think", "<tool_response", "</tool_response", "<|", "[THINK]", "[/THINK]")
-
-    def __init__(self, tokenizer: Any) -> None:
-        tested = {text for source in chat_templates(tokenizer).values() for text in _tested(source)}
-        self._texts = tuple(sorted({*self.ALWAYS, *tested}))
-
-    def touch(self, messages: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether one of them is in a text of these messages."""
-        return any(text in own for message in messages for own in _texts_of(message) for text in self._texts)
+    return sorted({*_ALWAYS_TESTED, *(text for source in chat_templates(tokenizer).values() for text in _tested(source))})
 
 
-def _texts_of(message: Mapping[str, Any]) -> Iterator[str]:
+def texts_of(message: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of a message, its calls' arguments among them."""
     yield message["content"]
     if message.get("reasoning_content"):
         yield message["reasoning_content"]
@@ -145,7 +139,9 @@ def _tested(source: str) -> frozenset[str]:
     from jinja2 import Environment, nodes
 
     try:
-        tree = Environment(extensions=["jinja2.ext.loopcontrols"]).parse(_without_generation(source))
+        # without the tags of transformers' own extension, which mark what is said
+        plain = re.sub(r"\{%-? (end)?generation -?%\}", "", source)
+        tree = Environment(extensions=["jinja2.ext.loopcontrols"]).parse(plain)
     except Exception:  # tags of extensions that aren't known here
         return frozenset()
     constants: set[str] = set()
@@ -157,12 +153,3 @@ def _tested(source: str) -> frozenset[str]:
         constants.update(const.value for const in node.find_all(nodes.Const) if isinstance(const.value, str))
     # Words are roles, keys and types; blanks are trimmed.
     return frozenset(text for text in constants if len(text) > 1 and not text.isspace() and not text.replace("_", "").isalnum())
-
-
-def _without_generation(source: str) -> str:
-    """Without the tags of transformers' own extension, which mark what is said."""
-    for tag in ("generation", "endgeneration"):
-        for left in ("{%", "{%-"):
-            for right in ("%}", "-%}"):
-                source = source.replace(f"{left} {tag} {right}", "")
-    return source

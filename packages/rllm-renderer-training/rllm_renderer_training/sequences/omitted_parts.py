@@ -32,22 +32,16 @@ _TEXTS = ("text", "thinking", "summary")
 
 
 class Part(NamedTuple):
-    """A part that may be left out.
+    """A part that may be left out."""
 
-    Attributes:
-        name: In words, behind "its".
-        changed: The message without it, or with another in its place.
-        fix: What to do if it is left out; ``""`` if there is nothing but to take it out.
-    """
-
-    name: str
-    changed: dict[str, Any]
-    fix: str = ""
+    name: str  # in words, behind "its"
+    changed: dict[str, Any]  # the message without it, or with another in its place
+    fix: str = ""  # what to do if it is left out; "" if there is nothing but to take it out
 
 
 def shows(message: Mapping[str, Any], text: str) -> bool:
     """Whether the texts of the message and the names of its calls can all be read in a text, each as its own."""
-    reasoning, content, names = _reasoning(message), _content(message), _names(message)
+    reasoning, content, names = _said(message)
     return (
         reasoning in text
         and content in text
@@ -62,8 +56,8 @@ def doubtful(message: dict[str, Any], text: str) -> Iterator[Part]:
     Texts and calls need no more than that: the renderer looks for them itself, by the shape of a conversation, and refuses one
     of which it leaves a text or a call out. Reasoning it doesn't ask for.
     """
-    reasoning, content, names = _reasoning(message), _content(message), _names(message)
-    if reasoning and (len(reasoning) <= _SHORT or reasoning not in text or _elsewhere(reasoning, message)):
+    reasoning, content, names = _said(message)
+    if reasoning and (len(reasoning) <= _SHORT or reasoning not in text or _elsewhere(message)):
         yield Part("reasoning", {**message, "reasoning_content": _ALTERED + message["reasoning_content"]})
     if content not in text and (reasoning or names):
         yield Part("text", {**message, "content": _ALTERED + message["content"]})
@@ -76,34 +70,26 @@ def doubtful(message: dict[str, Any], text: str) -> Iterator[Part]:
             yield Part(key, {other: value for other, value in message.items() if other != key}, fix)
 
 
-def _elsewhere(reasoning: str, message: Mapping[str, Any]) -> bool:
+def _elsewhere(message: Mapping[str, Any]) -> bool:
     """Whether the reasoning's text is in another part of the message: as it is, or as JSON has it."""
-    written = [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
-    escaped = {json.dumps(reasoning, ensure_ascii=ascii)[1:-1] for ascii in (False, True)}
-    return any(reasoning in text for text in (_content(message), *_names(message))) or any(
-        each in arguments for each in escaped for arguments in written
-    )
+    reasoning, content, names = _said(message)
+    if any(reasoning in text for text in (content, *names)):
+        return True
+    escaped = [json.dumps(reasoning, ensure_ascii=ascii)[1:-1] for ascii in (False, True)]
+    return any(text in call["function"]["arguments"] for text in escaped for call in message.get("tool_calls") or ())
 
 
-def _names(message: Mapping[str, Any]) -> list[str]:
-    return [call["function"]["name"] for call in message.get("tool_calls") or ()]
-
-
-def _reasoning(message: Mapping[str, Any]) -> str:
-    return (message.get("reasoning_content") or "").strip()
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    content = message["content"]
-    return content.strip() if isinstance(content, str) else ""
+def _said(message: Mapping[str, Any]) -> tuple[str, str, list[str]]:
+    """The reasoning, the content's text and the names of the calls."""
+    reasoning, content = (message.get("reasoning_content") or "").strip(), message["content"]
+    names = [call["function"]["name"] for call in message.get("tool_calls") or ()]
+    return reasoning, content.strip() if isinstance(content, str) else "", names
 
 
 def _says(value: Any) -> bool:
     """Whether there is any text in it: columnar files have the keys of other rows, as nulls; some data sets have flags."""
-    if isinstance(value, Mapping):
-        return any(_says(inner) for inner in value.values())
-    if isinstance(value, (list, tuple)):
-        return any(_says(inner) for inner in value)
+    if isinstance(value, (Mapping, list, tuple)):
+        return any(map(_says, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, str) and bool(value.strip())
 
 
@@ -113,10 +99,7 @@ def _repeats(value: Any, reasoning: str) -> bool:
     if not reasoning:
         return False
     if isinstance(value, (list, tuple)):
-        value = "".join(
-            next((block[key] for key in _TEXTS if isinstance(block.get(key), str)), "")
-            for block in value
-            if isinstance(block, Mapping)
-        )
-        return value.strip() in ("", reasoning)
+        blocks = [block for block in value if isinstance(block, Mapping)]
+        texts = [next((block[key] for key in _TEXTS if isinstance(block.get(key), str)), "") for block in blocks]
+        return "".join(texts).strip() in ("", reasoning)
     return isinstance(value, str) and value.strip() == reasoning

@@ -25,11 +25,7 @@ _WORDS = (ANSWER, NAME)
 def part_weights(
     targets: Targets, messages: Messages, target: Target, tools: Sequence[Any] | None, parts: frozenset[str]
 ) -> list[bool]:
-    """For each id of the completion, whether it belongs to one of these parts.
-
-    Raises:
-        OptionError: The format doesn't keep the parts apart.
-    """
+    """For each id of the completion, whether it belongs to one of these parts; an ``OptionError`` where they aren't apart."""
     message, completion = messages[target.index], target.completion
     text, calls, size = message["content"], message.get("tool_calls") or [], len(completion)
     if not isinstance(text, str):
@@ -37,11 +33,16 @@ def part_weights(
 
     def kept_under(key: str, values: list[Any]) -> tuple[int, int]:
         """How many ids the completion begins with, and ends with, alike under all of these changes of the message."""
-        changed = [_changed(targets, messages, target, tools, {key: value}) for value in values]
-        return (
-            min(common_prefix(completion, ids) for ids in changed),
-            min(common_prefix(reversed(completion), reversed(ids)) for ids in changed),
-        )
+        starts, ends = [], []
+        for value in values:
+            changed = [*messages[: target.index], {**message, key: value}]
+            try:
+                ids = targets.target(changed, target.index, tools).completion
+            except UnreachableTurnError as error:
+                raise _not_apart(target.index, str(error).splitlines()[0]) from error
+            starts.append(common_prefix(completion, ids))
+            ends.append(common_prefix(reversed(completion), reversed(ids)))
+        return min(starts), min(ends)
 
     first, last = kept_under("content", [word + text for word in _WORDS])[0], size
     if calls:
@@ -55,22 +56,7 @@ def part_weights(
         if kept_under("tool_calls", [[{**calls[0], "function": function}, *calls[1:]] for function in called])[0] < last:
             raise _not_apart(target.index, "its calls don't come behind its text")
     bounds = {"reasoning": (0, first), "content": (first, last), "tool_calls": (last, size)}
-    kept = [False] * size
-    for part in parts:
-        start, end = bounds[part]
-        kept[start:end] = [True] * (end - start)
-    return kept
-
-
-def _changed(
-    targets: Targets, messages: Messages, target: Target, tools: Sequence[Any] | None, change: dict[str, Any]
-) -> list[int]:
-    """The completion of the changed message."""
-    changed = {**messages[target.index], **change}
-    try:
-        return targets.target([*messages[: target.index], changed], target.index, tools).completion
-    except UnreachableTurnError as error:
-        raise _not_apart(target.index, str(error).splitlines()[0]) from error
+    return [any(start <= at < end for start, end in map(bounds.__getitem__, parts)) for at in range(size)]
 
 
 def _not_apart(index: int, why: str) -> OptionError:

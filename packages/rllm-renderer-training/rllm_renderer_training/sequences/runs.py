@@ -11,6 +11,7 @@ behind them; else, and where a text spells what the format tests for, the turns 
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from rllm_renderer_core.plugin import rendering_probes
 from rllm_renderer_core.probing.calls import TOOL
 
 from ..errors import UnreachableTurnError
-from .message_shapes import Shape, StandIns, TextTests, message_shapes
+from .message_shapes import Shape, StandIns, message_shapes, tested_texts, texts_of
 from .targets import Messages, Target, Targets
 
 LEARN_AT = 2
@@ -35,43 +36,22 @@ _OPENING, _NOTHING = -1, -2
 
 @dataclass(frozen=True)
 class Border:
-    """What stands between two turns, and in front of the first one, as far as it is the same whatever the texts say.
+    """What stands between two turns, and in front of the first one, as far as it is the same whatever the texts say."""
 
-    Attributes:
-        before: Control ids of the turn before, its stop last; empty in front of the first turn.
-        controls: Control ids behind that, up to the last one of the next turn's opener.
-        rest: What the opener has behind its last control id.
-        opener: How many ids in front of the next turn belong to no message, where the backend attributes ids.
-    """
-
-    before: tuple[int, ...]
-    controls: tuple[int, ...]
-    rest: tuple[int, ...]
-    opener: int
+    before: tuple[int, ...]  # control ids of the turn before, its stop last; empty in front of the first turn
+    controls: tuple[int, ...]  # control ids behind that, up to the last one of the next turn's opener
+    rest: tuple[int, ...]  # what the opener has behind its last control id
+    opener: int  # how many ids in front of the next turn belong to no message, where the backend attributes ids
 
 
 @dataclass
 class Conversation:
-    """A conversation's assistant turns with the shapes of all that is around them.
+    """A conversation's assistant turns with the shapes of all that is around them."""
 
-    Attributes:
-        turns: Indices of the assistant messages.
-        opening: Number of the shape of what comes before the first of them, with whether tools are declared.
-        blocks: For each turn the number of its shape, with the messages up to the next turn.
-        spoken: For each turn the number of its own shape.
-    """
-
-    turns: list[int]
-    opening: int
-    blocks: list[int]
-    spoken: list[int]
-
-
-@dataclass
-class _Learned:
-    asked: int = 0
-    border: Border | None = None
-    tried: bool = False
+    turns: list[int]  # indices of the assistant messages
+    opening: int  # number of the shape of what comes before the first of them, with whether tools are declared
+    blocks: list[int]  # for each turn the number of its shape, with the messages up to the next turn
+    spoken: list[int]  # for each turn the number of its own shape
 
 
 @dataclass
@@ -82,16 +62,17 @@ class Runs:
     learn_at: int = LEARN_AT
     _numbers: dict[Shape, int] = field(default_factory=dict)
     _samples: list[tuple[Messages, bool]] = field(default_factory=list)
-    _known: dict[tuple[int, ...], _Learned] = field(default_factory=dict)
-    _tests: TextTests | None = None
+    _known: dict[tuple[int, ...], Border | int | None] = field(default_factory=dict)
+
+    @functools.cached_property
+    def _tested(self) -> list[str]:
+        return tested_texts(self.targets.tokenizer)
 
     def conversation(self, messages: Messages, tools: Sequence[Any] | None) -> Conversation | None:
         """The shapes of a conversation; ``None`` where its turns have to be rendered one by one."""
         if any(not isinstance(message["content"], str) for message in messages):
             return None
-        if self._tests is None:
-            self._tests = TextTests(self.targets.tokenizer)
-        if self._tests.touch(messages):
+        if any(text in own for message in messages for own in texts_of(message) for text in self._tested):
             return None
         shapes = message_shapes(messages)
         turns = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
@@ -104,9 +85,8 @@ class Runs:
         )
 
     def _number(self, shape: Shape, messages: Messages, declared: bool = False) -> int:
-        number = self._numbers.get(shape)
-        if number is None:
-            number = self._numbers[shape] = len(self._samples)
+        number = self._numbers.setdefault(shape, len(self._samples))
+        if number == len(self._samples):
             self._samples.append((messages, declared))
         return number
 
@@ -114,29 +94,24 @@ class Runs:
         """What stands before turn ``at`` in a sequence that began with turn ``start``, both counted among the turns; ``None``
         where it isn't known that the turn goes on in it."""
         opening, spoken = conversation.opening, conversation.spoken[at]
-        if at == 0:
-            return self._learned(opening, _NOTHING, _OPENING, spoken)
-        last = conversation.blocks[at - 1]
+        last = conversation.blocks[at - 1] if at else _OPENING
         border = self._learned(opening, _NOTHING, last, spoken)
-        if border is not None and any(
-            self._learned(opening, older, last, spoken) != border for older in {*conversation.blocks[start : at - 1]}
-        ):
+        before = {*conversation.blocks[start : max(at - 1, start)]}
+        if border is not None and any(self._learned(opening, older, last, spoken) != border for older in before):
             return None
         return border
 
-    def _learned(self, opening: int, older: int, last: int, spoken: int) -> Border | None:
-        key = (opening, older, last, spoken)
-        known = self._known.get(key)
-        if known is None:
+    def _learned(self, *key: int) -> Border | None:
+        """The border in front of the last of these shapes (opening, older, last, spoken), once they came often enough."""
+        known = self._known.get(key, 0)
+        if isinstance(known, int):  # how often they came
+            known += 1
+            if known >= self.learn_at:
+                known = self._tried(*key)
             if len(self._known) >= KNOWN:
                 self._known.clear()
-            known = self._known[key] = _Learned()
-        if not known.tried:
-            known.asked += 1
-            if known.asked < self.learn_at:
-                return None
-            known.border, known.tried = self._tried(*key), True
-        return known.border
+            self._known[key] = known
+        return None if isinstance(known, int) else known
 
     def _tried(self, opening: int, older: int, last: int, spoken: int) -> Border | None:
         """The border in front of the last of these turns, from stand-ins rendered turn by turn."""
@@ -152,37 +127,35 @@ class Runs:
 
     def _between(self, messages: Messages, declared: bool) -> Border | None:
         tools, control = [TOOL] if declared else None, self.targets.control
-        sequence: list[int] = []
-        completed: list[int] = []
-        said: list[int] = []
-        gap: list[int] = []
         spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
-        for index in spoken:
-            target = self.targets.target(messages, index, tools)
-            prompt, completed, said = target.prompt.token_ids, said, target.completion
+        turns = [self.targets.target(messages, index, tools) for index in spoken]
+        for before, turn in zip([None, *turns], turns, strict=False):
+            prompt, sequence = turn.prompt.token_ids, before.ids if before else []
             if prompt[: len(sequence)] != sequence:
                 return None
-            if self.targets.finished(messages, index, tools)[: target.start] != prompt:
+            if self.targets.finished(messages, turn.index, tools)[: turn.start] != prompt:
                 return None
-            gap, sequence = prompt[len(sequence) :], target.ids
+        gap = prompt[len(sequence) :]
         at = max((place for place, token in enumerate(gap) if token in control), default=None)
         if at is None:
             return None
         return Border(
-            tuple(token for token in completed if token in control),
+            tuple(token for token in before.completion if token in control) if before else (),
             tuple(token for token in gap if token in control),
             tuple(gap[at + 1 :]),
-            next((at for at, index in enumerate(reversed(target.indices or ())) if index != -1), 0),
+            next((at for at, index in enumerate(reversed(turn.indices or ())) if index != -1), 0),
         )
 
     # Cutting a real render
 
-    def targets_of(
-        self, messages: Messages, conversation: Conversation, numbers: Sequence[int], tools: Sequence[Any] | None
-    ) -> Iterator[Target | int]:
-        """The targets of these turns, counted among the conversation's; a turn's index alone where it has to be rendered by
-        itself."""
-        at = 0
+    def targets_of(self, messages: Messages, indices: Sequence[int], tools: Sequence[Any] | None) -> Iterator[Target | int]:
+        """The targets of these assistant messages; an index alone where the turn has to be rendered by itself."""
+        conversation = self.conversation(messages, tools)
+        if conversation is None:
+            yield from indices
+            return
+        wanted, at = frozenset(indices), 0
+        numbers = [number for number, index in enumerate(conversation.turns) if index in wanted]
         while at < len(numbers):
             start, end = numbers[at], numbers[at] + 1
             first = self.border(conversation, 0, 0) if start == 0 else None
@@ -232,10 +205,9 @@ class Runs:
                 return None
             openers.append((begin - border.opener, begin))
         try:
-            last = self.targets.stopped(ids[begin:], messages[turns[-1]], turns[-1], ids[:begin])
+            ids[begin:] = self.targets.stopped(ids[begin:], messages[turns[-1]], turns[-1], ids[:begin])
         except UnreachableTurnError:
             return None
-        ids[begin:] = last
         spans.append((begin, len(ids)))
         indices = whole.message_indices
         if indices is not None:

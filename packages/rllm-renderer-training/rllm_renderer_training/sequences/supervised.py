@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined, OptionError
@@ -23,6 +24,8 @@ from .parts import PARTS, part_weights
 from .runs import Runs
 from .targets import Messages, Target, Targets
 from .weights import split_weights, trained
+
+TRAIN, HISTORIES, UNREACHABLE = ("all", "last", "last_turn"), ("template", "verbatim"), ("error", "skip")
 
 _OPENER_IDS = 12
 """How many ids a bridged prompt must end with alike to the rendered one: openers are shorter."""
@@ -61,13 +64,16 @@ def supervised(
         OptionError: An option that isn't known, or parts that the format doesn't keep apart.
     """
     wanted = _checked_parts(parts)
-    _refuse_unknown("history", history, ("template", "verbatim"))
-    _refuse_unknown("unreachable", unreachable, ("error", "skip"))
+    choices = {"train": (train, TRAIN), "history": (history, HISTORIES), "unreachable": (unreachable, UNREACHABLE)}
+    for option, (value, known) in choices.items():
+        if value not in known:
+            fix = f"use one of {', '.join(map(repr, known))}{', or weights on messages' if option == 'train' else ''}"
+            raise OptionError(f"{option}={value!r} isn't known", fix=fix, option=option)
     bare, weights = split_weights(messages)
     ready = normalize_messages(bare)
     declared = normalize_tools(tools)
     chosen = trained(ready, weights, train)
-    builder = _Builder(runs_of(renderer), ready, declared, chosen, wanted, skip=unreachable == "skip")
+    builder = _Builder(runs_of(renderer), ready, declared, chosen, wanted, unreachable == "skip")
     if not chosen:
         return builder.examples
     if history == "verbatim":
@@ -81,55 +87,38 @@ def supervised(
 
 def runs_of(renderer: Any) -> Runs:
     """What is known about this renderer's turns: learned once, for all its conversations."""
-    known = _known.get(renderer)
-    if known is None:
-        known = _known[renderer] = Runs(Targets(renderer))
-    return known
-
-
-def targets_of(renderer: Any) -> Targets:
-    """The targets of this renderer, each rendered by itself."""
-    return runs_of(renderer).targets
+    if renderer not in _known:
+        _known[renderer] = Runs(Targets(renderer))
+    return _known[renderer]
 
 
 _known: weakref.WeakKeyDictionary[Any, Runs] = weakref.WeakKeyDictionary()
 
 
+@dataclass
 class _Builder:
     """The sequences of one conversation, as far as they are built; the last one is open."""
 
-    def __init__(
-        self,
-        runs: Runs,
-        messages: Messages,
-        tools: Sequence[Any] | None,
-        weights: dict[int, float],
-        parts: frozenset[str] | None,
-        *,
-        skip: bool,
-    ) -> None:
-        self.messages, self.tools, self.weights = messages, tools, weights
-        self.examples = SupervisedExamples()
-        self._runs, self._targets, self._parts, self._skip = runs, runs.targets, parts, skip
+    runs: Runs
+    messages: Messages
+    tools: Sequence[Any] | None
+    weights: dict[int, float]
+    parts: frozenset[str] | None
+    skip: bool
+    examples: SupervisedExamples = field(default_factory=SupervisedExamples)
 
     def targets(self, indices: Sequence[int]) -> Iterator[tuple[int, Target | None]]:
         """The targets of these assistant messages, ``None`` where one can't be reached and was noted as skipped."""
-        conversation = self._runs.conversation(self.messages, self.tools)
-        if conversation is None:
-            yield from ((index, self._target(index)) for index in indices)
-            return
-        wanted = frozenset(indices)
-        numbers = [number for number, index in enumerate(conversation.turns) if index in wanted]
-        for target in self._runs.targets_of(self.messages, conversation, numbers, self.tools):
+        for target in self.runs.targets_of(self.messages, indices, self.tools):
             yield (target, self._target(target)) if isinstance(target, int) else (target.index, target)
 
     def _target(self, index: int) -> Target | None:
         try:
-            return self._targets.target(self.messages, index, self.tools)
+            return self.runs.targets.target(self.messages, index, self.tools)
         except UnreachableTurnError as error:
-            if not self._skip and index in self.weights:
-                raise
             if index in self.weights:
+                if not self.skip:
+                    raise
                 self.examples.skipped.append(SkippedTurn(index, str(error).splitlines()[0]))
             return None
 
@@ -152,18 +141,15 @@ class _Builder:
     def extend(self, target: Target, more: Sequence[int], indices: Sequence[int | None] | None = None) -> None:
         """The open sequence with ``more`` of the prompt, and the completion."""
         example, completion, index = self.examples[-1], target.completion, target.index
-        example.token_ids.extend(more)
-        example.weights.extend([0.0] * len(more))
-        example.message_indices.extend([None] * len(more) if indices is None else indices)
-        example.token_ids.extend(completion)
-        example.message_indices.extend([index] * len(completion))
         weight = self.weights.get(index, 0.0)
         own = [weight] * len(completion)
-        if weight and self._parts is not None:
-            kept = part_weights(self._targets, self.messages, target, self.tools, self._parts)
+        if weight and self.parts is not None:
+            kept = part_weights(self.runs.targets, self.messages, target, self.tools, self.parts)
             own = [weight if keep else 0.0 for keep in kept]
-        example.weights.extend(own)
-        if weight and any(own):
+        example.token_ids += [*more, *completion]
+        example.weights += [0.0] * len(more) + own
+        example.message_indices += [*([None] * len(more) if indices is None else indices), *[index] * len(completion)]
+        if any(own):
             example.trained.append(index)
         if any(has_media(message) for message in self.messages[:index]):
             example.multi_modal_data = target.media
@@ -172,7 +158,7 @@ class _Builder:
         """Why the target's prompt doesn't start with the open sequence, in one line."""
         before, prompt = self.examples[-1].token_ids, target.ids[: target.start]
         at = common_prefix(before, prompt)
-        theirs, mine = (self._targets.decode(ids[at : at + 12]) for ids in (before, prompt))
+        theirs, mine = (self.runs.targets.decode(ids[at : at + 12]) for ids in (before, prompt))
         return (
             f"the prompt of message {target.index} renders what came before it anew: {mine!r} at id {at}, "
             f"where the sequence has {theirs!r}"
@@ -181,10 +167,9 @@ class _Builder:
     def done(self) -> SupervisedExamples:
         """The sequences, each up to its last trained id; without those that train nothing."""
         for example in self.examples:
-            weights = example.weights
-            last = next((at for at in reversed(range(len(weights))) if weights[at]), -1)
+            size = max((at + 1 for at, weight in enumerate(example.weights) if weight), default=0)
             for values in (example.token_ids, example.weights, example.message_indices):
-                del values[last + 1 :]
+                del values[size:]
         self.examples[:] = [example for example in self.examples if example.token_ids]
         return self.examples
 
@@ -192,12 +177,11 @@ class _Builder:
 def _verbatim(builder: _Builder, renderer: Any) -> None:
     """All assistant turns as a rollout would have sampled them, bridged from one to the next where bridges allow."""
     messages = builder.messages
-    spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
-    last = max(builder.weights)
+    spoken = [at for at in range(max(builder.weights) + 1) if messages[at]["role"] == "assistant"]
     before: int | None = None
     prompt: list[int] = []
     completion: list[int] = []
-    for index, target in builder.targets([spoken_at for spoken_at in spoken if spoken_at <= last]):
+    for index, target in builder.targets(spoken):
         if target is None:
             before = None
             continue
@@ -210,7 +194,9 @@ def _verbatim(builder: _Builder, renderer: Any) -> None:
             if isinstance(tried, BridgeDeclined):
                 reason = tried.reason
             else:
-                bridged = _same_opener(tried.token_ids, len(prompt) + len(completion), rendered)
+                size = min(len(tried.token_ids) - len(prompt) - len(completion), _OPENER_IDS, len(rendered))
+                if tried.token_ids[len(tried.token_ids) - size :] == rendered[len(rendered) - size :]:
+                    bridged = tried.token_ids  # only then the completion is what is sampled behind it
                 reason = "the bridge ends with another opener than the rendered prompt"
         if bridged is None:
             builder.begin(target, reason)
@@ -219,12 +205,6 @@ def _verbatim(builder: _Builder, renderer: Any) -> None:
             builder.extend(target, bridged[len(prompt) + len(completion) :])
             prompt = bridged
         before, completion = index, target.completion
-
-
-def _same_opener(bridged: list[int], known: int, rendered: list[int]) -> list[int] | None:
-    """The bridged prompt, if what it adds ends like the rendered one: only then the completion is what is sampled behind it."""
-    size = min(len(bridged) - known, _OPENER_IDS, len(rendered))
-    return bridged if bridged[len(bridged) - size :] == rendered[len(rendered) - size :] else None
 
 
 def _checked_parts(parts: Iterable[str] | None) -> frozenset[str] | None:
@@ -236,8 +216,3 @@ def _checked_parts(parts: Iterable[str] | None) -> frozenset[str] | None:
             f"parts={sorted(wanted)} isn't a choice of {', '.join(PARTS)}", fix="name one or two of them", option="parts"
         )
     return None if wanted == set(PARTS) else wanted
-
-
-def _refuse_unknown(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise OptionError(f"{option}={value!r} isn't known", fix=f"use {' or '.join(map(repr, known))}", option=option)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.errors import MessageError, OptionError
+from rllm_renderer_core.errors import MessageError
 
 WEIGHT_KEYS = ("weight", "trainable", "loss_mask", "loss", "step_loss_mask", "train", "training")
 """Keys of a message by which data sets say whether, or how much, it is trained: OpenAI's ``weight``, tinker-cookbook's
@@ -16,8 +16,6 @@ UNCERTAIN_KEYS = ("mask", "train_detail", "training_detail")
 
 _LEAST, _MOST = 2.0**-126, 2.0**127 * (2 - 2.0**-23)
 """The positive floats that trainers' float32 holds: beyond them are infinity and 0."""
-
-TRAIN = ("all", "last", "last_turn")
 
 
 def split_weights(messages: Iterable[Any]) -> tuple[list[Any], list[float | None]]:
@@ -30,14 +28,14 @@ def split_weights(messages: Iterable[Any]) -> tuple[list[Any], list[float | None
     bare: list[Any] = []
     weights: list[float | None] = []
     for index, message in enumerate(messages):
+        weight = None
         if isinstance(message, Mapping):
             refuse_uncertain(message, f"message {index}", index)
-        if not isinstance(message, Mapping) or not any(key in message for key in WEIGHT_KEYS):
-            bare.append(message)
-            weights.append(None)
-            continue
-        bare.append({key: value for key, value in message.items() if key not in WEIGHT_KEYS})
-        weights.append(_weight(index, message))
+            if any(key in message for key in WEIGHT_KEYS):
+                weight = _weight(index, message)
+                message = {key: value for key, value in message.items() if key not in WEIGHT_KEYS}
+        bare.append(message)
+        weights.append(weight)
     return bare, weights
 
 
@@ -58,8 +56,7 @@ def _weight(index: int, message: Mapping[str, Any]) -> float | None:
         value = message.get(key)
         if value is None:
             continue
-        number = isinstance(value, (bool, int, float))
-        if not number or not (value == 0 or _LEAST <= value <= _MOST):
+        if not isinstance(value, (int, float)) or not (value == 0 or _LEAST <= value <= _MOST):
             raise MessageError(
                 f"message {index}: {key} must be 0, 1, a boolean or a finite float from 0 on, as float32 holds it, "
                 f"not {_short(value)}",
@@ -88,17 +85,7 @@ def _short(value: Any) -> str:
 
 
 def trained(messages: Sequence[Mapping[str, Any]], weights: Sequence[float | None], train: str) -> dict[int, float]:
-    """Index and weight of each assistant message to train, in order: those that ``train`` names, but for a weight of 0.
-
-    Raises:
-        OptionError: An unknown ``train``.
-    """
-    if train not in TRAIN:
-        raise OptionError(
-            f"train={train!r} isn't known",
-            fix=f"use one of {', '.join(map(repr, TRAIN))}, or weights on messages",
-            option="train",
-        )
+    """Index and weight of each assistant message to train, in order: those that ``train`` names, but for a weight of 0."""
     spoken = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     if train == "last":
         spoken = spoken[-1:]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rllm_renderer_core.errors import BridgeDeclined, RendererError
+from rllm_renderer_core.guards.parse_check.checking import checked_parsed
 from rllm_renderer_core.normal_form.ids import common_prefix
 from rllm_renderer_core.normal_form.tokenizer import lock_of
 from rllm_renderer_core.plugin import rendering_probes
-from rllm_renderer_core.guards.parse_check.checking import checked_parsed
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..reasons import reason_of

@@ -6,7 +6,7 @@ import pathlib
 from typing import Any
 
 import pytest
-from rllm_renderer_training.verl import SupervisedDataset
+from rllm_renderer_verl import SupervisedDataset
 
 pyarrow = pytest.importorskip("pyarrow", reason="verl's data set isn't proved: pyarrow isn't installed")
 torch = pytest.importorskip("torch", reason="verl's data set isn't proved: torch isn't installed")
