@@ -1,6 +1,6 @@
 # make demo      an episode on a real vocabulary, offline, without torch and transformers
 # make test      what matters, on one renderer a format: a few minutes behind the install of a venv
-# make test-all  everything: every renderer, public template and wheel, both ends of the upstreams' ranges, Ray
+# make test-all  everything: every renderer, public template and wheel, both ends of the upstreams' ranges, Ray, TRL
 # make lint      ruff, mypy and which module may import which (import-linter)
 # make docs      the site of docs/ and the API reference, into build/site
 # make release   every sdist and wheel, built and checked, into dist/
@@ -17,11 +17,13 @@ OLDEST = .venv-test-oldest
 # The newest transformers, which changes how templates get messages: what breaks there shows before the pin moves.
 NEWEST = .venv-test-newest
 RAY = .venv-test-ray
+# The other end of TRL's supported range, with what its own tools need.
+TRL = .venv-test-trl
 RELEASE = .venv-release
 PICTURES = .venv-pictures
 # In the order of their dependencies: none of them is on an index.
 BASE = plugins/rllm-renderer-template packages/rllm-renderer-training packages/rllm-renderer-cli
-ADAPTERS = packages/rllm-renderer-rllm packages/rllm-renderer-verl plugins/rllm-renderer-prime plugins/rllm-renderer-minimax-m3 plugins/rllm-renderer-tinker
+ADAPTERS = packages/rllm-renderer-rllm packages/rllm-renderer-trl packages/rllm-renderer-verl plugins/rllm-renderer-prime plugins/rllm-renderer-minimax-m3 plugins/rllm-renderer-tinker
 DISTRIBUTIONS = $(BASE) $(ADAPTERS) plugins/rllm-renderer-tml plugins/rllm-renderer-fireworks packages/rllm-renderer
 EDITABLE = -e .[testing] $(foreach folder,$(DISTRIBUTIONS),-e $(folder))
 PIP_FLAGS = --quiet --disable-pip-version-check
@@ -31,7 +33,7 @@ SOURCES = $(wildcard requirements/test.txt requirements/release.txt requirements
 
 PYTEST = -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: demo test test-all test-whole test-oldest test-newest test-ray lint docs release pictures bench clean
+.PHONY: demo test test-all test-whole test-oldest test-newest test-ray test-trl lint docs release pictures bench clean
 
 demo: $(DEMO)/.done
 	@$(DEMO)/bin/rllm-renderer demo
@@ -39,7 +41,7 @@ demo: $(DEMO)/.done
 test: $(TEST)/.done
 	$(TEST)/bin/python $(PYTEST)
 
-test-all: test-whole test-oldest test-newest test-ray
+test-all: test-whole test-oldest test-newest test-ray test-trl
 
 # In the order of the files: by default xdist starts with the file of the most tests, and the corpora are two tests a file.
 WHOLE_TESTS = tests
@@ -55,6 +57,9 @@ test-newest: $(NEWEST)/.done
 
 test-ray: $(RAY)/.done
 	$(RAY)/bin/python -m pytest tests/training/test_ray.py
+
+test-trl: $(TRL)/.done
+	$(TRL)/bin/python -m pytest tests/trl
 
 lint: $(TEST)/.done
 	$(TEST)/bin/ruff check
@@ -125,6 +130,11 @@ $(NEWEST)/.done: $(TEST)/.done
 $(RAY)/.done: $(TEST)/.done
 	$(ON_TOP) $(RAY)
 	$(RAY)/bin/pip install $(PIP_FLAGS) 'ray[data]==2.60.0'
+	touch $@
+
+$(TRL)/.done: $(TEST)/.done
+	$(ON_TOP) $(TRL)
+	$(TRL)/bin/pip install $(PIP_FLAGS) --no-deps trl==1.15.0 jmespath==1.1.0
 	touch $@
 
 $(PICTURES)/.done: $(TEST)/.done

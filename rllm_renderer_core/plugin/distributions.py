@@ -17,7 +17,8 @@ KNOWN_PLUGINS = {name: f"rllm-renderer-{name}" for name in ("prime", "minimax-m3
 KNOWN_PLUGINS["chat-template"] = TEMPLATE_DISTRIBUTION
 """Plugins that are worth installing, by the name of their backend: only for hints such as "not installed, pip install ..."."""
 
-_PACKAGES = ("rllm-renderer", "rllm-renderer-training", "rllm-renderer-cli", "rllm-renderer-rllm", "rllm-renderer-verl")
+_USERS = ("training", "cli", "rllm", "trl", "verl")
+_PACKAGES = ("rllm-renderer", *(f"rllm-renderer-{name}" for name in _USERS))
 """Distributions that use a renderer; they lie in packages/, plugins in plugins/."""
 
 OWN = frozenset({CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), *_PACKAGES})
@@ -27,7 +28,7 @@ _NEEDED = {
     "rllm-renderer-fireworks": ("rllm-renderer-template", "rllm-renderer-tinker"),
     **dict.fromkeys(("rllm-renderer-tinker", "rllm-renderer-tml", "rllm-renderer-prime"), ("rllm-renderer-template",)),
     **dict.fromkeys(("rllm-renderer-cli", "rllm-renderer-rllm"), ("rllm-renderer-template", "rllm-renderer-training")),
-    "rllm-renderer-verl": ("rllm-renderer-training",),
+    **dict.fromkeys(("rllm-renderer-trl", "rllm-renderer-verl"), ("rllm-renderer-training",)),
     "rllm-renderer": ("rllm-renderer-template", "rllm-renderer-training", "rllm-renderer-cli"),
 }
 """What of this repository a distribution needs beside the core, which no index has either; in the order of installation."""

@@ -37,6 +37,7 @@ BUDGETS = {
     "training": (3_500, "rllm_renderer_training/"),
     "cli": (2_600, "rllm_renderer_cli/"),
     "rllm": (1_300, "rllm_renderer_rllm/"),
+    "trl": (300, "rllm_renderer_trl/"),
     "verl": (300, "rllm_renderer_verl/"),
 }
 """The most lines of each part, and the beginning of the names of its files."""

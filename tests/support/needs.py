@@ -67,6 +67,21 @@ NEEDS = {
         "chromium and chromedriver on PATH",
     ),
     "ray": Need(lambda: not _installed("ray"), "training sequences on a Ray cluster", "make test-ray"),
+    "trl": Need(
+        lambda: not _installed("trl", "accelerate", "datasets", "torch"),
+        "GRPO steps of TRL, and that its log-probabilities are those that were sampled with",
+        "pip install trl",
+    ),
+    "jmespath": Need(
+        lambda: not _installed("jmespath"),
+        "what TRL's own tool loop samples and trains, beside ours",
+        "pip install jmespath",
+    ),
+    "vllm": Need(
+        lambda: not _installed("trl", "vllm"),
+        "TRL's vLLM modes, server and colocated, with a real engine: a stand-in shows what it is asked",
+        "a GPU and pip install 'trl[vllm]'",
+    ),
     "verl": Need(lambda: not _installed("verl"), "that verl's DataProto takes a batch; its layout is", "pip install verl"),
 }
 """By the name that the mark gives."""
