@@ -17,7 +17,7 @@ OLDEST = .venv-test-oldest
 # The newest transformers, which changes how templates get messages: what breaks there shows before the pin moves.
 NEWEST = .venv-test-newest
 RAY = .venv-test-ray
-# The other end of TRL's supported range, with what its own tools need.
+# The other end of TRL's supported range.
 TRL = .venv-test-trl
 RELEASE = .venv-release
 PICTURES = .venv-pictures
@@ -134,7 +134,7 @@ $(RAY)/.done: $(TEST)/.done
 
 $(TRL)/.done: $(TEST)/.done
 	$(ON_TOP) $(TRL)
-	$(TRL)/bin/pip install $(PIP_FLAGS) --no-deps trl==1.15.0 jmespath==1.1.0
+	$(TRL)/bin/pip install $(PIP_FLAGS) --no-deps trl==1.15.0
 	touch $@
 
 $(PICTURES)/.done: $(TEST)/.done

@@ -2,8 +2,8 @@
 
     python examples/trl_grpo.py
 
-The model is made here, at random, and first taught to call the tool, on the sequences that ``supervised`` makes: so that the steps
-have calls to answer. With a model that calls tools leave that out.
+The model is made here, at random, and first taught to call the tool, on the sequences that ``supervised`` makes. With a model
+that calls tools leave that out.
 """
 
 from __future__ import annotations
@@ -53,8 +53,14 @@ def taught(renderer: ResolvedRenderer, steps: int = 60) -> Qwen3ForCausalLM:
     """A random model that has seen each sum worked out with the tool."""
     tokenizer = renderer.tokenizer
     torch.manual_seed(0)
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 16, "max_position_embeddings": 2048}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
+    sizes = {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "head_dim": 16,
+        "max_position_embeddings": 2048,
+    }
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True, "max_position_embeddings": 2048}
     ids = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     model = Qwen3ForCausalLM(Qwen3Config(**sizes, **heads, **ids))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)

@@ -192,7 +192,7 @@ def test_tools_of_the_trainer_are_refused(tmp_path):
 
 def test_a_prompt_without_room_is_refused(tmp_path):
     short = tiny_model(renderer().tokenizer, max_position_embeddings=16)
-    with pytest.raises(RendererError, match="leaves no room to sample.* 16 ids"):
+    with pytest.raises(RendererError, match=r"leaves no room to sample.* 16 ids"):
         Run(tmp_path, [[0]], model=short)
 
 

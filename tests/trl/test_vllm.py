@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import pytest
 import real_tokenizers
@@ -81,8 +82,8 @@ def test_an_id_without_a_logprob_isnt_trained(made):
 def test_each_call_has_as_many_prompts_in_every_process(made, monkeypatch):
     """Server mode gathers the prompts of all processes and takes equal shares of what comes back."""
     trainer, rows, vllm = made
-    others = iter([(3, 300), (2, 10), (1, 10), (0, 1)])
-    monkeypatch.setattr("accelerate.utils.gather_object", lambda mine: mine + [next(others)])
+    others = itertools.chain([(3, 300), (2, 10), (1, 10)], itertools.repeat((0, 1)))
+    monkeypatch.setattr("accelerate.utils.gather_object", lambda mine: [*mine, next(others)])
     trainer.rollout_func([trainer.train_dataset[0]["prompt"]] * 2, trainer)
     assert [len(prompts) for prompts, _, _ in vllm.asked] == [3, 2, 1], "it goes along until the others are done"
     assert vllm.asked[0][2] == 300 and vllm.asked[2][0] == vllm.asked[0][0][:1]

@@ -26,12 +26,11 @@ class Episode:
 
     def waits(self, completion: int, context: int) -> bool:
         """Whether it goes on, with at most ``completion`` ids behind the prompt of its row and ``context`` in all."""
-        if self.prompt:
-            segment = self.rollout.segment
-            start = segment.turns[0].start if segment.turns else segment.prompt_size
-            self.room = min(start + completion, context) - len(self.prompt)
-            if self.room < 1:
-                self.prompt, self.ended = [], "no_room"
+        segment = self.rollout.segment
+        start = segment.turns[0].start if segment.turns else segment.prompt_size
+        self.room = min(start + completion, context) - len(self.prompt)
+        if self.prompt and self.room < 1:
+            self.prompt, self.ended = [], "no_room"
         return bool(self.prompt)
 
     def record(self, ids: list[int], logprobs: list[float | None], stop_ids: list[int]) -> list[ToolCall]:

@@ -6,20 +6,18 @@ from typing import Any
 Sampled = tuple[list[int], list[float | None]]
 
 
-def generate(trainer: Any, prompts: list[list[int]], stop_ids: list[int], limit: int, spare: list[int]) -> list[Sampled]:
-    """One completion of at most ``limit`` ids for each prompt, up to a stop and with it, and the ids' log-probabilities.
+def generate(trainer: Any, asked: list[tuple[list[int], int]], stop_ids: list[int], spare: list[int]) -> list[Sampled]:
+    """One completion for each prompt, up to a stop and with it, and its log-probabilities; as many ids as the most room of any.
 
     Servers, and models spread over processes, need every process in each call, with equal counts: ``spare`` fills up.
     """
     from accelerate.utils import gather_object
 
-    most, limit = map(max, zip(*gather_object([(len(prompts), limit)]), strict=True))
-    if not most:
-        return []
-    filled = prompts + [spare] * (most - len(prompts))
-    sampled = (_by_vllm if trainer.use_vllm else _by_the_model)(trainer, filled, stop_ids, limit)[: len(prompts)]
-    ends = [next((at for at, token in enumerate(ids, 1) if token in stop_ids), len(ids)) for ids, _ in sampled]
-    return [(ids[:end], logprobs[:end]) for (ids, logprobs), end in zip(sampled, ends, strict=True)]
+    most, limit = map(max, zip(*gather_object([(len(asked), max([room for _, room in asked], default=1))]), strict=True))
+    prompts = [prompt for prompt, _ in asked] + [spare] * (most - len(asked))
+    sampled = (_by_vllm if trainer.use_vllm else _by_the_model)(trainer, prompts, stop_ids, limit) if prompts else []
+    ends = [next((at for at, token in enumerate(ids, 1) if token in stop_ids), len(ids)) for ids, _ in sampled[: len(asked)]]
+    return [(ids[:end], logprobs[:end]) for (ids, logprobs), end in zip(sampled, ends, strict=False)]
 
 
 def _by_vllm(trainer: Any, prompts: list[list[int]], stop_ids: list[int], limit: int) -> list[Sampled]:
@@ -41,7 +39,8 @@ def _by_the_model(trainer: Any, prompts: list[list[int]], stop_ids: list[int], l
     import torch
     from trl.models import unwrap_model_for_generation
 
-    config, override = copy.deepcopy(trainer.generation_config), {"eos_token_id": stop_ids, "max_new_tokens": limit}
+    override = {**trainer.generation_kwargs, "eos_token_id": stop_ids, "max_new_tokens": limit}
+    config = copy.deepcopy(trainer.generation_config)
     config.update(**override)
     width = max(map(len, prompts))
     padded = [[config.pad_token_id] * (width - len(ids)) + ids for ids in prompts]
@@ -57,7 +56,6 @@ def _by_the_model(trainer: Any, prompts: list[list[int]], stop_ids: list[int], l
         held.append(scores)
         return scores
 
-    override = {**trainer.generation_kwargs, **override}
     with unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator, gather, override) as model, torch.no_grad():
         whole = model.generate(**inputs, generation_config=config, logits_processor=[keep])
         keep(whole, None)

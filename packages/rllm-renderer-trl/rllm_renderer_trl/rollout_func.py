@@ -15,8 +15,6 @@ from .episode import Episode
 from .generation import generate
 from .tools import methods_of, run
 
-TESTED = ("1.15.", "1.16.")
-
 
 def rollout(
     tools: Sequence[Callable[..., Any]] = (),
@@ -25,9 +23,8 @@ def rollout(
     environment_factory: Callable[[], Any] | None = None,
     renderer: ResolvedRenderer | None = None,
 ) -> Callable[[list[Any], Any], dict[str, Any]]:
-    """What to pass as ``GRPOTrainer(rollout_func=...)``: episodes with tools, in which no sampled id is tokenized again.
-
-    An episode is one row: its last segment. Reward functions also get ``rollouts``, the whole episodes, and ``environments``.
+    """What to pass as ``GRPOTrainer(rollout_func=...)``: episodes with tools, in which no sampled id is tokenized again. One is
+    one row: its last segment. Reward functions also get ``rollouts``, the whole episodes, and ``environments``.
 
     Args:
         tools: As for ``GRPOTrainer(tools=...)``, which stays empty: functions with type hints and a docstring, sync or async.
@@ -42,7 +39,7 @@ def rollout(
         nonlocal resolved
         _refuse(trainer, prompts)
         if resolved is None:
-            tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)  # a processor's
+            tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
             asked = {"chat_template_kwargs": trainer.chat_template_kwargs} if trainer.chat_template_kwargs else {}
             resolved = resolve(tokenizer=tokenizer, require_bridge=True, **asked)
         while environment_factory and len(environments) < len(prompts):
@@ -54,20 +51,21 @@ def rollout(
         for name, count in itertools.product(sorted(logged), counts):
             trainer._log_metric(name, float(count.get(name, 0)))  # noqa: SLF001 what reward functions get as log_metric
         rows = map(list, zip(*(episode.row() for episode in episodes), strict=True))
-        columns = dict(zip(("prompt_ids", "completion_ids", "logprobs", "env_mask"), rows, strict=True))
-        columns["rollouts"] = [episode.rollout for episode in episodes]
-        return columns | ({"environments": environments[: len(prompts)]} if environment_factory else {})
+        more = {"environments": environments[: len(prompts)]} if environment_factory else {}
+        columns = zip(("prompt_ids", "completion_ids", "logprobs", "env_mask"), rows, strict=True)
+        return {**dict(columns), "rollouts": [episode.rollout for episode in episodes], **more}
 
     return rollout_func
 
 
 def _refuse(trainer: Any, prompts: list[Any]) -> None:
     """Raise for what would train something else than it says."""
-    untested = f"trl {version('trl')} isn't a tested version ({TESTED[0]}x to {TESTED[-1]}x)"
+    tested = ("1.15.", "1.16.")
+    untested = f"trl {version('trl')} isn't a tested version ({tested[0]}x to {tested[-1]}x)"
     for name in ("_log_metric", "eos_token_ids", "chat_template_kwargs"):
         if not hasattr(trainer, name):
             raise RolloutError(f"{untested}: its trainer has no {name}")
-    if not version("trl").startswith(TESTED):
+    if not version("trl").startswith(tested):
         warnings.warn(untested, stacklevel=2)
     if trainer.tools:
         raise RolloutError("GRPOTrainer has tools too, whose loop would train results", fix="pass them to rollout(tools=[...])")
@@ -99,8 +97,7 @@ def _sample(trainer: Any, episodes: list[Episode], stop_ids: list[int], max_turn
     spare = episodes[0].prompt
     for _ in range(max_turns):
         asked = [episode for episode in episodes if episode.waits(trainer.max_completion_length, context)]
-        limit = max([episode.room for episode in asked], default=1)
-        sampled = generate(trainer, [episode.prompt for episode in asked], stop_ids, limit, spare)
+        sampled = generate(trainer, [(episode.prompt, episode.room) for episode in asked], stop_ids, spare)
         calls = [(episode, episode.record(*own, stop_ids)) for episode, own in zip(asked, sampled, strict=True)]
         results = iter(run([(call, episode.tools) for episode, own in calls for call in own]))
         for episode, own in calls:
