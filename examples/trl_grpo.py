@@ -53,6 +53,7 @@ def taught(renderer: ResolvedRenderer, steps: int = 60) -> Qwen3ForCausalLM:
     """A random model that has seen each sum worked out with the tool."""
     tokenizer = renderer.tokenizer
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     sizes = {
         "hidden_size": 64,
         "intermediate_size": 128,

@@ -99,6 +99,7 @@ def tiny_model(tokenizer: Any, **config: Any) -> Any:
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # of a busy machine: threads that wait for each other take ten times as long
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "head_dim": 8, "max_position_embeddings": 4096}
     ids = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "vocab_size": len(tokenizer) + 64}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.5}
