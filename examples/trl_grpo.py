@@ -49,18 +49,12 @@ def vocabulary() -> PreTrainedTokenizerFast:
     return made
 
 
-def taught(renderer: ResolvedRenderer, steps: int = 60) -> Qwen3ForCausalLM:
+def taught(renderer: ResolvedRenderer, steps: int = 160) -> Qwen3ForCausalLM:
     """A random model that has seen each sum worked out with the tool."""
     tokenizer = renderer.tokenizer
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    sizes = {
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "head_dim": 16,
-        "max_position_embeddings": 2048,
-    }
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 16}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True, "max_position_embeddings": 2048}
     ids = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     model = Qwen3ForCausalLM(Qwen3Config(**sizes, **heads, **ids))
