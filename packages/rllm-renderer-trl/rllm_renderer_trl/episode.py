@@ -71,8 +71,8 @@ class Episode:
         named += [f"parse_failures/{call.status.value}" for call in calls if call.status is not ToolCallStatus.OK]
         named += [f"ended/{self.ended}"] * bool(self.ended)
         lossy, many = sum(not parsed.lossless for parsed in self.parsed), len(self.segments)
-        counts = Counter(named, segments=many, segments_not_trained=many - 1, drift_avoided=self._drift())
-        counts.update(lossy_parses=lossy, tool_calls=len(calls), tool_failures=self.failures)
+        counts = {"segments": many, "segments_not_trained": many - 1, "drift_avoided": self._drift(), **Counter(named)}
+        counts |= {"lossy_parses": lossy, "tool_calls": len(calls), "tool_failures": self.failures}
         return {f"rollout/{name}": count for name, count in counts.items()}
 
     def _drift(self) -> int:

@@ -37,7 +37,7 @@ def _by_the_model(trainer: Any, prompts: list[list[int]], stop_ids: list[int], l
     """transformers' ``generate`` of the model that is trained. Log-probabilities are as the trainer will compute them: at its
     temperature, before top-k, top-p and min-p; the logits of one step are held at a time."""
     import torch
-    from trl.models import unwrap_model_for_generation
+    from trl.models.utils import unwrap_model_for_generation
 
     override = {**trainer.generation_kwargs, "eos_token_id": stop_ids, "max_new_tokens": limit}
     config = copy.deepcopy(trainer.generation_config)

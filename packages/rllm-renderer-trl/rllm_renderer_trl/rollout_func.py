@@ -76,7 +76,7 @@ def _refuse(trainer: Any, prompts: list[Any]) -> None:
 
 
 def _begun(renderer: ResolvedRenderer, prompts: list[Any], tools: list[Any], environments: list[Any]) -> list[Episode]:
-    from transformers.utils import get_json_schema
+    from transformers.utils.chat_template_utils import get_json_schema
 
     episodes = []
     for messages, environment in zip(prompts, environments, strict=False):
@@ -92,8 +92,8 @@ def _begun(renderer: ResolvedRenderer, prompts: list[Any], tools: list[Any], env
 def _sample(trainer: Any, episodes: list[Episode], stop_ids: list[int], max_turns: int) -> None:
     """Turn by turn, all episodes together, until none goes on in any process."""
     trainer.eos_token_ids = [*{*trainer.eos_token_ids, *stop_ids}]  # TRL takes what doesn't end with one of these for cut off
-    context = trainer.vllm_generation.max_model_length if trainer.use_vllm else None
-    context = context or getattr(trainer.model.config.get_text_config(), "max_position_embeddings", sys.maxsize)
+    given = trainer.vllm_generation.max_model_length if trainer.use_vllm else None
+    context: Any = given or getattr(trainer.model.config.get_text_config(), "max_position_embeddings", sys.maxsize)
     spare = episodes[0].prompt
     for _ in range(max_turns):
         asked = [episode for episode in episodes if episode.waits(trainer.max_completion_length, context)]
