@@ -8,51 +8,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import errors as errors
 from .version import __version__ as __version__
 
+_TYPES = ("Message", "Renderer", "RenderedTokens", "ParsedResponse", "ToolCall", "ToolCallStatus", "ToolSpec", "Termination")
 _HOME = {
     "resolving.resolver": ("resolve", "select_backend", "explain"),
-    "resolving.explanation": ("Explanation",),
+    "resolving.verdicts": ("Explanation",),
     "resolving.request": ("Options",),
     "renderer.resolved": ("ResolvedRenderer",),
     "renderer.resolution": ("Resolution",),
     "plugin.discovery": ("plugins",),
-    "plugin.metadata": ("PluginInfo",),
-    "types": (
-        "Message",
-        "Renderer",
-        "RenderedTokens",
-        "ParsedResponse",
-        "ToolCall",
-        "ToolCallStatus",
-        "ToolSpec",
-        "Termination",
-    ),
+    "plugin.hooks": ("PluginInfo",),
+    "types": _TYPES,
     "plugin": ("Backend", "Query", "Coverage", "Unavailable", "Match", "RendererTraits", "hookimpl"),
-    "errors": (
-        "RendererError",
-        "MessageError",
-        "UnsupportedContentError",
-        "ToolError",
-        "UnsupportedToolsError",
-        "TokenIdError",
-        "OptionError",
-        "RenderError",
-        "NoBackendError",
-        "AmbiguousBackendError",
-        "BackendUnavailableError",
-        "NoBridgeError",
-        "CreateError",
-        "PluginError",
-        "DuplicatePluginError",
-        "IncompatiblePluginError",
-        "TokenizerError",
-        "ContractError",
-        "PinMismatchError",
-        "ParityError",
-        "BridgeDeclined",
-        "RendererWarning",
-    ),
+    "errors": tuple(name for name in vars(errors) if name.endswith(("Error", "Warning", "Declined"))),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -68,22 +38,15 @@ if TYPE_CHECKING:
     from .plugin import Unavailable as Unavailable
     from .plugin import hookimpl as hookimpl
     from .plugin.discovery import plugins as plugins
-    from .plugin.metadata import PluginInfo as PluginInfo
+    from .plugin.hooks import PluginInfo as PluginInfo
     from .renderer.resolution import Resolution as Resolution
     from .renderer.resolved import ResolvedRenderer as ResolvedRenderer
-    from .resolving.explanation import Explanation as Explanation
     from .resolving.request import Options as Options
     from .resolving.resolver import explain as explain
     from .resolving.resolver import resolve as resolve
     from .resolving.resolver import select_backend as select_backend
-    from .types import Message as Message
-    from .types import ParsedResponse as ParsedResponse
-    from .types import RenderedTokens as RenderedTokens
-    from .types import Renderer as Renderer
-    from .types import Termination as Termination
-    from .types import ToolCall as ToolCall
-    from .types import ToolCallStatus as ToolCallStatus
-    from .types import ToolSpec as ToolSpec
+    from .resolving.verdicts import Explanation as Explanation
+    from .types import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

@@ -16,20 +16,23 @@ class RendererError(Exception):
         message: What happened, naming the plugin, option or message concerned.
         fix: What the user can do about it; appended to the text.
         details: Extra attributes to set on the error (kept through pickling).
+
+    Attributes:
+        reason: The message without the fix.
+        index: Position of the message, tool or id concerned in the list that was passed in; ``None`` where it is none of them.
     """
 
-    fix: str | None
+    index: int | None = None
 
     def __init__(self, message: str, *, fix: str | None = None, **details: Any) -> None:
         super().__init__(f"{message}\n  fix: {fix}" if fix else message)
+        self.reason = message
         self.fix = fix
         self.__dict__.update(details)
 
 
 class MessageError(RendererError, ValueError):
-    """A message can't be used. ``index`` is its position in the list that was passed in, or ``None``."""
-
-    index: int | None = None
+    """A message can't be used."""
 
 
 class UnsupportedContentError(MessageError):
@@ -37,9 +40,7 @@ class UnsupportedContentError(MessageError):
 
 
 class ToolError(RendererError, ValueError):
-    """A tool declaration can't be used. ``index`` is its position in the list that was passed in, or ``None``."""
-
-    index: int | None = None
+    """A tool declaration can't be used."""
 
 
 class UnsupportedToolsError(ToolError):
@@ -47,9 +48,7 @@ class UnsupportedToolsError(ToolError):
 
 
 class TokenIdError(RendererError, ValueError):
-    """What was passed as token ids aren't ids of the vocabulary. ``index`` is the entry's position, or ``None``."""
-
-    index: int | None = None
+    """What was passed as token ids aren't ids of the vocabulary."""
 
 
 class OptionError(RendererError, ValueError):
@@ -60,10 +59,7 @@ class OptionError(RendererError, ValueError):
 
 
 class RenderError(RendererError):
-    """The backend's upstream refused the messages; ``__cause__`` is its own exception. ``index`` is the message that it was
-    refused from, or ``None``."""
-
-    index: int | None = None
+    """The backend's upstream refused the messages, from ``index`` on; ``__cause__`` is its own exception."""
 
 
 class NoBackendError(RendererError, LookupError):
@@ -131,12 +127,6 @@ class BridgeDeclined(RendererError):
 
     Backends raise it from ``bridge_to_next_turn``; ``try_bridge`` returns it. ``reason`` is one line.
     """
-
-    reason: str
-
-    def __init__(self, reason: str, *, fix: str | None = None, **details: Any) -> None:
-        super().__init__(reason, fix=fix, **details)
-        self.reason = reason
 
 
 class RendererWarning(UserWarning):

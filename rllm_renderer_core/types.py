@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,9 +76,6 @@ class ToolCall(dict[str, Any]):
         status: ``OK`` becomes ``MISSING_NAME`` where the name is empty.
     """
 
-    raw: str
-    status: ToolCallStatus
-
     def __init__(
         self,
         name: str | None,
@@ -87,10 +85,8 @@ class ToolCall(dict[str, Any]):
         raw: str = "",
         status: ToolCallStatus = ToolCallStatus.OK,
     ) -> None:
-        if arguments is None:
-            text = "{}"
-        else:
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        given = {} if arguments is None else arguments
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         super().__init__(id=id, type="function", function={"name": name or "", "arguments": text})
         self.raw = raw
         self.status = ToolCallStatus.MISSING_NAME if status is ToolCallStatus.OK and not name else status
@@ -118,20 +114,6 @@ class ToolCall(dict[str, Any]):
         """Whether it is a call at all: one that is OK, or OK but for its tool, which isn't declared."""
         return self.status in (ToolCallStatus.OK, ToolCallStatus.UNKNOWN_TOOL)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _tool_call, (dict(self), self.raw, self.status)
-
-    def __copy__(self) -> ToolCall:
-        return _tool_call(dict(self), self.raw, self.status)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ToolCall:
-        return _tool_call({**self, "function": dict(self["function"])}, self.raw, self.status)
-
-
-def _tool_call(data: dict[str, Any], raw: str, status: ToolCallStatus) -> ToolCall:
-    function = data["function"]
-    return ToolCall(function["name"], function["arguments"], id=data["id"], raw=raw, status=status)
-
 
 @dataclass(frozen=True)
 class ToolSpec:
@@ -149,12 +131,9 @@ class ToolSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """OpenAI's wrapper: ``{"type": "function", "function": {...}}``."""
-        function: dict[str, Any] = {"name": self.name}
-        if self.description is not None:
-            function["description"] = self.description
-        if self.parameters is not None:
-            function["parameters"] = dict(self.parameters)
-        return {"type": "function", "function": function}
+        optional = {"description": self.description, "parameters": self.parameters}
+        given = {key: value for key, value in optional.items() if value is not None}
+        return {"type": "function", "function": {"name": self.name, **given}}
 
 
 @dataclass
@@ -189,13 +168,13 @@ class ParsedResponse:
 
         A call to a tool that isn't declared is a call like any other: its result follows it.
         """
-        message: dict[str, Any] = {"role": "assistant", "content": self.content}
-        message["content"] += "".join(call.raw for call in self.tool_calls if not call.sound)
+        broken = "".join(call.raw for call in self.tool_calls if not call.sound)
+        message: dict[str, Any] = {"role": "assistant", "content": self.content + broken}
         if self.reasoning_content is not None:
             message["reasoning_content"] = self.reasoning_content
         calls = [call for call in self.tool_calls if call.sound]
         if calls:
-            message["tool_calls"] = [call.__deepcopy__({}) for call in calls]
+            message["tool_calls"] = copy.deepcopy(calls)
         return message
 
 
@@ -206,36 +185,26 @@ class Renderer(Protocol):
     Messages and tools reach a backend in the normal form of ``rllm_renderer_core.normal_form.messages``. All ids are of the
     model's vocabulary; nothing here takes or returns text where it could take ids.
 
-    A backend's renderer may also have these, all optional: ``get_stop_strings() -> list[str]``; ``reasoning_ids``, the pair
-    of ids that open and close reasoning, or ``()`` where the format has none (without it the core parses completions to know
-    whether they end inside reasoning); ``takes_views``, True where the previous prompt of a bridge may be a read-only sequence
-    in place of a list of its own, so that a long history isn't copied; ``supports_media``, True where image parts are carried;
-    ``wants_result_names``, False where results without ``name`` must not get the name of their call (a format that shows a
-    name only where one is given); ``why_no_tool_calls``, a text where tool calls can't be read out of completions
-    (``require_tools=True`` refuses such a renderer and shows it).
+    What else a backend may say of its renderer is in ``RendererTraits``.
     """
 
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
         """Render a conversation. With ``add_generation_prompt`` it ends with the opener of the next assistant turn."""
-        ...
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
         """``render(...).token_ids``, without the cost of attribution."""
-        ...
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """Parse sampled ids. Never raises, on any list. ``prompt_ids`` tells whether the prompt opened the reasoning."""
-        ...
 
     def get_stop_token_ids(self) -> list[int]:
         """The ids at which an engine must stop sampling."""
-        ...
 
     def bridge_to_next_turn(
         self,
@@ -255,4 +224,3 @@ class Renderer(Protocol):
             tools: As for ``render``.
             previous_message: The assistant message that C was parsed to, with its calls and their ids, where it is known.
         """
-        ...

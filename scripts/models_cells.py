@@ -82,7 +82,7 @@ def wanted(model: str) -> bool:
 
 def measured_with(*distributions: str) -> str:
     """The line above a table: the versions of what was measured."""
-    from rllm_renderer_core.plugin.metadata import installed_version
+    from rllm_renderer_core.plugin.discovery import installed_version
 
     found = [f"{name} {version}" for name in distributions if (version := installed_version(name))]
     return f"Measured with {', '.join(found)}.\n"

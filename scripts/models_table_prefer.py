@@ -20,7 +20,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import real_tokenizers
 from models_cells import Table, measured_with
-from rllm_renderer_template.chat_template.names import TEMPLATE_BACKEND
+from rllm_renderer_template.chat_template.template import TEMPLATE_BACKEND
 from rllm_renderer_template.parity.comparison import parity
 
 from rllm_renderer_core import NoBackendError, resolve

@@ -109,15 +109,10 @@ def _cookbook(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequenc
     from tinker_cookbook.renderers.base import TrainOnWhat
 
     upstream = on.renderer.upstream.upstream
-    given = list(messages)
+    given = [to_upstream(message, on.renderer.name) for message in (messages[1:] if tools else messages)]
     if tools:
-        system = given.pop(0)["content"]
         functions = [tool["function"] for tool in tools]
-        prefix = upstream.create_conversation_prefix_with_tools(functions, system)
-        given = to_upstream(given, on.renderer.name)
-        given = [*prefix, *given]
-    else:
-        given = to_upstream(given, on.renderer.name)
+        given = [*upstream.create_conversation_prefix_with_tools(functions, messages[0]["content"]), *given]
     examples = upstream.build_supervised_examples(given, TrainOnWhat.ALL_ASSISTANT_MESSAGES)
     return [(list(ids.to_ints()), [bool(weight) for weight in weights.tolist()]) for ids, weights in examples]
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
@@ -60,7 +61,7 @@ class Schema:
             properties = schema.get("properties")
             if isinstance(properties, Mapping) and key in properties:
                 found.append(properties[key])
-            elif matching := [part for pattern, part in _patterns(schema) if _matches(pattern, key)]:
+            elif matching := [*_matching(schema.get("patternProperties"), key)]:
                 found += matching
             elif isinstance(schema.get("additionalProperties"), Mapping):
                 found.append(schema["additionalProperties"])
@@ -116,15 +117,14 @@ class Schema:
 
     def _alternatives(self, schema: Any) -> list[Mapping[str, Any]]:
         """The schemas that may describe a value: through ``$ref``, ``allOf``, ``anyOf``, ``oneOf``, ``then`` and ``else``."""
-        found: dict[int, Mapping[str, Any]] = {}
+        known: dict[int, Mapping[str, Any]] = {}
         waiting = [schema]
-        while waiting:
-            each = waiting.pop(0)
-            if isinstance(each, Mapping) and id(each) not in found:
-                found[id(each)] = each
-                waiting += [self._target(each.get("$ref")), each.get("then"), each.get("else")]
-                waiting += [part for keyword in ("allOf", "anyOf", "oneOf") for part in _listed(each, keyword)]
-        return list(found.values())
+        for schema in waiting:  # which grows meanwhile
+            if isinstance(schema, Mapping) and id(schema) not in known:
+                known[id(schema)] = schema
+                waiting += [self._target(schema.get("$ref")), schema.get("then"), schema.get("else")]
+                waiting += [part for keyword in ("allOf", "anyOf", "oneOf") for part in _listed(schema, keyword)]
+        return list(known.values())
 
     def _target(self, reference: Any) -> Any:
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -162,7 +162,7 @@ def typed_arguments(schema: Schema, pairs: Iterable[tuple[str, str]]) -> tuple[d
 
 
 def json_status(text: str) -> ToolCallStatus:
-    """The status of arguments that the format writes as JSON; the text itself stays as it is.
+    """The status of arguments that the format writes as JSON.
 
     ``OK`` for one object; ``INVALID_JSON`` for what isn't JSON; ``MALFORMED_STRUCTURE`` for another value, or a key that comes
     twice in an object; ``INVALID_ARGUMENT`` for a number that JSON can't hold, or of more digits than Python reads (4,300).
@@ -172,8 +172,7 @@ def json_status(text: str) -> ToolCallStatus:
     except _RepeatedKey:
         return ToolCallStatus.MALFORMED_STRUCTURE
     except (ValueError, RecursionError):
-        pass
-    return ToolCallStatus.INVALID_ARGUMENT if _reads_as_json(text) else ToolCallStatus.INVALID_JSON
+        return ToolCallStatus.INVALID_ARGUMENT if _reads_as_json(text) else ToolCallStatus.INVALID_JSON
 
 
 def json_value(text: str) -> Any:
@@ -195,16 +194,12 @@ def _listed(schema: Mapping[str, Any], keyword: str) -> list[Any]:
     return listed if isinstance(listed, list) else []
 
 
-def _patterns(schema: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    patterns = schema.get("patternProperties")
-    return patterns.items() if isinstance(patterns, Mapping) else ()
-
-
-def _matches(pattern: str, key: str) -> bool:
-    try:
-        return re.search(pattern, key) is not None
-    except (re.error, TypeError):
-        return False
+def _matching(patterns: Any, key: str) -> Iterator[Any]:
+    """The schemas of ``patternProperties`` whose pattern a name matches."""
+    for pattern, schema in patterns.items() if isinstance(patterns, Mapping) else ():
+        with suppress(re.error, TypeError):
+            if re.search(pattern, key):
+                yield schema
 
 
 def _values(text: str) -> list[Any]:
@@ -224,14 +219,9 @@ def _values(text: str) -> list[Any]:
 def _reads_as_json(text: str) -> bool:
     """Whether a text is JSON but for numbers and keys that ``json_value`` refuses; text in quotes isn't asked for."""
     try:
-        value = json.loads(text, parse_int=_as_written, parse_float=_as_written, parse_constant=_as_written)
+        return not isinstance(json.loads(text, parse_int=float), str)
     except (ValueError, RecursionError):
         return False
-    return not isinstance(value, str)
-
-
-def _as_written(text: str) -> tuple[str]:
-    return (text,)
 
 
 def _finite(text: str) -> float:
@@ -245,10 +235,9 @@ def _refuse(text: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) < len(pairs):
+    if len(unique := dict(pairs)) < len(pairs):
         raise _RepeatedKey("an object has a key twice")
-    return out
+    return unique
 
 
 @lru_cache(maxsize=256)

@@ -11,8 +11,8 @@ import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import islice
-from typing import Any, overload
+from itertools import islice, takewhile
+from typing import Any, TypeGuard, overload
 
 from ..errors import ContractError, TokenIdError
 from ..types import RenderedTokens
@@ -45,8 +45,7 @@ def as_ids(ids: Any, what: str = "token ids", *, limit: int | None = None) -> li
         ids = _listed(ids, what)
     limit = LIMIT if limit is None else limit
     if are_ids(ids, limit):
-        out: list[int] = ids
-        return out
+        return ids
     return [_as_id(value, index, what, limit) for index, value in enumerate(ids)]
 
 
@@ -55,7 +54,7 @@ def last_of(wanted: Collection[int], ids: Sequence[int]) -> int | None:
     return next((token for token in reversed(ids) if token in wanted), None)
 
 
-def are_ids(ids: list[Any], limit: int = LIMIT) -> bool:
+def are_ids(ids: list[Any], limit: int = LIMIT) -> TypeGuard[list[int]]:
     """Whether a list holds ``int`` from 0 to ``limit`` alone; of a long list as ``WHOLE`` says."""
     return _plain(ids if len(ids) <= WHOLE else [*ids[:512], *ids[512:-512:64], *ids[-512:]], limit)
 
@@ -88,10 +87,6 @@ class IdsView(Sequence[int]):
     def __iter__(self) -> Iterator[int]:
         return islice(self.ids, self.size)
 
-    def equals(self, ids: list[int]) -> bool:
-        """Whether a list has the same ids, without a copy where the whole list is seen."""
-        return (self.ids if self.size == len(self.ids) else self.to_list()) == ids
-
     def to_list(self) -> list[int]:
         """A copy, at the cost of copying a list."""
         return self.ids[: self.size]
@@ -119,24 +114,15 @@ def _plain(ids: list[Any], limit: int) -> bool:
         return False
     if type(total) is not int:  # one that is like an int, as NumPy's
         return False
-    if limit == LIMIT and sys.byteorder == "little" and packed.itemsize == 4:
-        # Read as bytes: the highest of an id below LIMIT is ASCII, and 0 and 1, as which a bool comes, have three zeros.
-        data = packed.tobytes()
-        if data[3::4].isascii() and b"\0\0\0\0" not in data and b"\1\0\0\0" not in data:
-            return True
-    largest, least = _scanned(packed)
-    return largest < limit and all(type(ids[at]) is int for at in least)
-
-
-def _scanned(packed: array[int]) -> tuple[int, Sequence[int]]:
-    """The largest id, and where 0 and 1 are: a bool is one of those."""
     if not packed:
-        return 0, ()
+        return True
     numpy = sys.modules.get("numpy")  # not worth an import; where a trainer runs, it is there
     if numpy is None:
-        return max(packed), [at for at, value in enumerate(packed) if value < 2]
-    values = numpy.frombuffer(packed, _DTYPE)
-    return int(values.max()), (values < 2).nonzero()[0].tolist()
+        largest, least = max(packed), [at for at, value in enumerate(packed) if value < 2]
+    else:
+        values = numpy.frombuffer(packed, _DTYPE)
+        largest, least = int(values.max()), (values < 2).nonzero()[0].tolist()
+    return largest < limit and all(type(ids[at]) is int for at in least)  # a bool is 0 or 1
 
 
 def _as_id(value: Any, index: int, what: str, limit: int) -> int:
@@ -160,18 +146,12 @@ def _as_id(value: Any, index: int, what: str, limit: int) -> int:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"a {type(value).__name__}"
+    return text if len(text := repr(value)) <= 40 else f"a {type(value).__name__}"
 
 
 def common_prefix(one: Iterable[object], other: Iterable[object]) -> int:
     """How many ids, or letters, two sequences begin with alike; of two reversed ones, how many they end with."""
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
+    return sum(takewhile(bool, map(operator.eq, one, other)))
 
 
 class BridgedTokens(RenderedTokens):
@@ -257,14 +237,8 @@ def checked_bridge(
 ) -> BridgedTokens:
     """A bridge that starts with the previous prompt and completion, id for id, and adds to them: the prefix guarantee.
 
-    Args:
-        out: What the backend returned.
-        prompt: The previous prompt.
-        given: What the backend got as the previous prompt: where ``out`` is a :class:`BridgedTokens` over that very object,
-            its ids start with it by construction, and nothing of it is copied or compared.
-        sampled: The completion.
-        backend: The backend's name.
-        messages: How many new messages there are.
+    ``given`` is what the backend got as the prompt: ``BridgedTokens`` over that very object start with it by construction, and
+    nothing of it is copied or compared.
 
     Raises:
         ContractError: It doesn't.
@@ -297,7 +271,8 @@ def _compared(out: RenderedTokens, prompt: IdsView, sampled: list[int], backend:
     check_lengths(out, backend)
     behind = ids[len(prompt) :]
     del ids[len(prompt) :]
-    if not prompt.equals(ids) or behind[: len(sampled)] != sampled:
+    history = prompt.ids if prompt.size == len(prompt.ids) else prompt.to_list()  # no copy where the whole list is seen
+    if history != ids or behind[: len(sampled)] != sampled:
         ids.extend(behind)
         raise ContractError(f"backend {backend!r} returned a bridge that doesn't start with the prompt and completion")
     # What compares equal may still be True for 1: a short history is copied instead of looked through.

@@ -29,8 +29,6 @@ def normalize_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
     Raises:
         MessageError: With the index of the message that can't be used, and why.
     """
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-        raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
     return normalized_list(messages, _message, MessageError)
 
 
@@ -57,6 +55,7 @@ def refuse_media(messages: Sequence[Mapping[str, Any]], renderer: str) -> None:
             )
 
 
+_JOIN = "join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
 _READ_CLOSELY = frozenset({"reasoning_content", "reasoning", "tool_calls"})
 
 
@@ -132,9 +131,8 @@ def _content(index: int, role: str, content: Any) -> tuple[str | list[dict[str, 
                 fix=f"use text or one of {', '.join(sorted(MEDIA_TYPES))}",
                 index=index,
             )
-    for part in parts:
-        _refuse_surrogates(part.get("text"), index, f"message {index} ({role})")
-    _refuse_surrogates(thinking, index, f"message {index} ({role})")
+    for text in (*(part.get("text") for part in parts), thinking):
+        _refuse_surrogates(text, index, f"message {index} ({role})")
     if any(part["type"] != "text" for part in parts):
         return parts, thinking
     return "".join(part["text"] for part in parts), thinking
@@ -155,19 +153,14 @@ def _refuse_address(part: Mapping[str, Any], index: int, role: str) -> None:
 
 def unencodable(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> RendererError | None:
     """The error for half a surrogate pair in messages or tools, escaped in arguments too; asked where a backend failed."""
-    kinds: list[tuple[str, Any, Any]] = [("message", messages, MessageError), ("tool", tools or (), ToolError)]
-    for what, values, kind in kinds:
+    for what, values, kind in (("message", messages, MessageError), ("tool", tools or (), ToolError)):
         for index, value in enumerate(values):
             calls = [json.loads(call["function"]["arguments"]) for call in value.get("tool_calls") or ()]
             try:
                 json.dumps([value, calls], ensure_ascii=False, default=str).encode()
             except UnicodeEncodeError as error:
-                bad = error.object[error.start]
-                return kind(  # type: ignore[no-any-return]
-                    f"{what} {index} has half a surrogate pair, {bad!r}, which isn't text",
-                    fix="join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
-                    index=index,
-                )
+                said = f"{what} {index} has half a surrogate pair, {error.object[error.start]!r}, which isn't text"
+                return kind(said, fix=_JOIN, index=index)
     return None
 
 
@@ -180,24 +173,20 @@ def _refuse_surrogates(text: Any, index: int, where: str) -> None:
     except UnicodeEncodeError as error:
         raise MessageError(
             f"{where} has half a surrogate pair, {text[error.start]!r} at position {error.start}, which isn't text",
-            fix="join the halves, or replace them: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
+            fix=_JOIN,
             index=index,
         ) from None
 
 
+def _read(value: Any, *keys: str) -> list[Any]:
+    """What a mapping, an object of a client's library (pydantic), or one of plain attributes has under the keys."""
+    source = value if isinstance(value, dict) else as_mapping(value)
+    return [getattr(value, key, None) if source is None else source.get(key) for key in keys]
+
+
 def _call(index: int, at: int, call: Any) -> dict[str, Any]:
-    source = call if isinstance(call, dict) else as_mapping(call)
-    if source is not None:
-        inner, call_id = source.get("function"), source.get("id")
-    else:
-        inner, call_id = getattr(call, "function", None), getattr(call, "id", None)
-    if inner is None:
-        inner = call if source is None else source
-    function = inner if type(inner) is dict else as_mapping(inner)
-    if function is not None:
-        name, arguments = function.get("name"), function.get("arguments")
-    else:
-        name, arguments = getattr(inner, "name", None), getattr(inner, "arguments", None)
+    function, call_id = _read(call, "function", "id")
+    name, arguments = _read(call if function is None else function, "name", "arguments")
     where = f"message {index}, tool call {at}"
     if not isinstance(name, str) or not name:
         raise MessageError(f"{where} has no function name", index=index)
@@ -222,7 +211,5 @@ def _call(index: int, at: int, call: Any) -> dict[str, Any]:
         raise MessageError(f"{where} ({name}): arguments must be JSON text or a mapping", index=index)
     _refuse_surrogates(name, index, where)
     _refuse_surrogates(text, index, where)
-    out: dict[str, Any] = {} if call_id is None else {"id": str(call_id)}
-    out["type"] = "function"
-    out["function"] = {"name": name, "arguments": text}
-    return out
+    own_id = {} if call_id is None else {"id": str(call_id)}
+    return {**own_id, "type": "function", "function": {"name": name, "arguments": text}}

@@ -7,6 +7,7 @@ result's id is the id of a call, or when there is one call and one result. A nam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 from ..errors import MessageError
@@ -154,32 +155,22 @@ def fill_results(calls: Sequence[Call], messages: list[dict[str, Any]]) -> list[
         given = message.get("tool_call_id")
         extra: dict[str, Any] = {}
         if pairing is not None and len(calls) == len(at) == 1:
-            name, call_id = pairing[0]
-            extra = {"name": name} if call_id is None else {"name": name, "tool_call_id": call_id}
+            extra = dict(zip(("name", "tool_call_id"), pairing[0], strict=True))
         elif given in by_id:
             extra = {"name": by_id[given]}
         elif len(names) == 1 and (given is None or not by_id):
             extra = {"name": next(iter(names))}
-        out[index] = {**message, **{key: value for key, value in extra.items() if not message.get(key)}}
+        out[index] = {**message, **{key: value for key, value in extra.items() if value is not None and not message.get(key)}}
     return out
 
 
 def fill_history(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A whole conversation whose tool results have the name of their call, taken from the assistant turn before them."""
-    out: list[dict[str, Any]] = []
+    filled: list[dict[str, Any]] = []
     calls: list[Call] = []
-    start = 0
-    while start < len(messages):
-        message = messages[start]
-        if message["role"] != "tool":
-            if message["role"] == "assistant":
-                calls = calls_of(message)
-            out.append(message)
-            start += 1
-            continue
-        end = start
-        while end < len(messages) and messages[end]["role"] == "tool":
-            end += 1
-        out.extend(fill_results(calls, messages[start:end]))
-        start = end
-    return out
+    for are_results, group in groupby(messages, key=lambda message: message["role"] == "tool"):
+        together = list(group)
+        filled += fill_results(calls, together) if are_results else together
+        for message in together:
+            calls = calls_of(message) if message["role"] == "assistant" else calls
+    return filled

@@ -1,4 +1,4 @@
-"""The tokenizer that was passed in: what the core reads from it, its lock and memory, and what it can't do."""
+"""The tokenizer that was passed in: what the core reads from it, its lock and its memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import re
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from ..errors import TokenizerError
+from .ids import LIMIT, common_prefix
 
 # Pairs of markers around reasoning, where each is one token of the vocabulary. Harmony has none: its channels are messages.
 REASONING_MARKERS = (
@@ -41,14 +43,9 @@ def special_ids(tokenizer: Any) -> frozenset[int]:
 
 def added_tokens(tokenizer: Any) -> dict[str, int]:
     """Text and id of each added token; empty where the tokenizer doesn't tell."""
-    found: dict[str, int] = {}
-    get_added_vocab = getattr(tokenizer, "get_added_vocab", None)
-    if callable(get_added_vocab):
-        found.update(get_added_vocab())
-    decoder = getattr(tokenizer, "added_tokens_decoder", None)
-    if isinstance(decoder, dict):
-        found.update({str(token): index for index, token in decoder.items()})
-    return found
+    get_added_vocab, decoder = (getattr(tokenizer, name, None) for name in ("get_added_vocab", "added_tokens_decoder"))
+    added: dict[str, int] = dict(get_added_vocab()) if callable(get_added_vocab) else {}
+    return added | ({str(token): index for index, token in decoder.items()} if isinstance(decoder, dict) else {})
 
 
 _HTML = """
@@ -75,8 +72,15 @@ def controlling_tokens(tokenizer: Any) -> frozenset[str]:
     return frozenset(text for text, token in added if token in special or not is_plain_markup(text))
 
 
-MOST_IDS = 2**31
-"""Ids are below this where the vocabulary isn't known: engines and trainers hold them in 32 bits."""
+def spelling(texts: Iterable[str]) -> str:
+    """A pattern of any of the texts, the longest first, that shares their beginnings: vocabularies have thousands."""
+    known = sorted(set(texts))
+    shared = known[0][: common_prefix(known[0], known[-1])] if known else ""
+    rests = (text[len(shared) :] for text in known if text != shared)
+    branches = [spelling(group) for _, group in groupby(rests, key=lambda rest: rest[0])]
+    optional = "?" if shared in known else ""
+    return re.escape(shared) + (f"(?:{'|'.join(branches)}){optional}" if branches else "")
+
 
 PADDING = 4096
 """Models sample ids behind their tokenizer's, as their output layer is padded: gpt-oss by 1,069, most by less than 512."""
@@ -111,7 +115,7 @@ def without_cleanup(tokenizer: Any) -> Any:
 
 def decoder_of(tokenizer: Any) -> Callable[[list[int]], str]:
     """Ids to text, control tokens spelled out and nothing cleaned up; ids that the vocabulary can't have are no text."""
-    plain, limit = without_cleanup(tokenizer), id_limit(tokenizer) or MOST_IDS
+    plain, limit = without_cleanup(tokenizer), id_limit(tokenizer) or LIMIT
 
     def decode(ids: list[int]) -> str:
         return str(plain.decode([token for token in ids if 0 <= token < limit], skip_special_tokens=False))
@@ -130,10 +134,7 @@ def reasoning_ids(tokenizer: Any) -> tuple[int, int] | tuple[()]:
 
 def eos_ids(tokenizer: Any) -> list[int]:
     """The tokenizer's end-of-sequence id, with those of a ``generation_config.json`` in the tokenizer's own local folder."""
-    found: list[int] = []
-    eos = getattr(tokenizer, "eos_token_id", None)
-    if isinstance(eos, int):
-        found.append(eos)
+    listed: Any = None
     path = os.path.join(str(getattr(tokenizer, "name_or_path", "") or ""), "generation_config.json")
     if os.path.isfile(path):
         try:
@@ -141,8 +142,8 @@ def eos_ids(tokenizer: Any) -> list[int]:
                 listed = json.load(file).get("eos_token_id")
         except (OSError, ValueError, AttributeError) as error:
             raise TokenizerError(f"{path} can't be read: {error}", fix="repair it, or delete it") from error
-        found.extend(each for each in (listed if isinstance(listed, list) else [listed]) if isinstance(each, int))
-    return list(dict.fromkeys(found))
+    known = (getattr(tokenizer, "eos_token_id", None), *(listed if isinstance(listed, list) else [listed]))
+    return list(dict.fromkeys(token for token in known if isinstance(token, int)))
 
 
 def chat_templates(tokenizer: Any) -> dict[str, str]:
@@ -165,7 +166,6 @@ def chat_template(tokenizer: Any) -> str | None:
 
 
 _loading: dict[str, Future[Any]] = {}
-_loading_lock = threading.Lock()
 
 
 def load_tokenizer(model: str) -> Any:
@@ -174,20 +174,16 @@ def load_tokenizer(model: str) -> Any:
     Raises:
         TokenizerError: transformers isn't installed, or can't load it; ``__cause__`` tells.
     """
-    with _loading_lock:
-        running = _loading.get(model)
-        mine = Future[Any]() if running is None else running
-        _loading[model] = mine
-    if running is not None:
-        return running.result()
-    try:
-        mine.set_result(_load_tokenizer(model))
-    except BaseException as error:
-        mine.set_exception(error)
-    finally:
-        with _loading_lock:
+    own = Future[Any]()
+    shared = _loading.setdefault(model, own)
+    if shared is own:
+        try:
+            own.set_result(_load_tokenizer(model))
+        except BaseException as error:
+            own.set_exception(error)
+        finally:
             del _loading[model]
-    return mine.result()
+    return shared.result()
 
 
 def _load_tokenizer(model: str) -> Any:
@@ -206,18 +202,13 @@ def _load_tokenizer(model: str) -> Any:
         ) from error
 
 
-_locks: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
 _memories: weakref.WeakKeyDictionary[Any, dict[str, dict[Any, Any]]] = weakref.WeakKeyDictionary()
 _guard = threading.Lock()
 
 
 def lock_of(tokenizer: Any) -> Any:
     """One lock a tokenizer: fast tokenizers raise "already borrowed" when two threads set their padding or truncation."""
-    with _guard:
-        try:
-            return _locks.setdefault(tokenizer, threading.RLock())
-        except TypeError:  # neither hashable nor weakly referable: then a renderer's own lock has to do
-            return threading.RLock()
+    return memory_of(tokenizer, "lock").setdefault("lock", threading.RLock())
 
 
 def memory_of(tokenizer: Any, what: str) -> dict[Any, Any]:
@@ -228,32 +219,8 @@ def memory_of(tokenizer: Any, what: str) -> dict[Any, Any]:
     with _guard:
         try:
             return _memories.setdefault(tokenizer, {}).setdefault(what, {})
-        except TypeError:  # neither hashable nor weakly referable
+        except TypeError:  # neither hashable nor weakly referable: then what a renderer keeps itself has to do
             return {}
-
-
-def lacking(tokenizer: Any, error: BaseException, renderer: str) -> TokenizerError | None:
-    """The error to raise where ``error`` came of something that the tokenizer doesn't have; else ``None``.
-
-    Args:
-        tokenizer: The one that was passed in.
-        error: What the backend raised, or what caused it.
-        renderer: ``backend:renderer``.
-    """
-    kind = type(tokenizer).__name__
-    what = None
-    if isinstance(error, AttributeError) and error.name and type(error.obj).__name__ == kind:
-        what = f"has no {error.name}"
-    elif isinstance(error, TypeError) and f"{kind!r} has no len()" in str(error):
-        what = "has no __len__"
-    elif isinstance(error, NotImplementedError) and getattr(tokenizer, "is_fast", True) is False:
-        what = f"is python-only, and this needs a fast one: {str(error) or type(error).__name__}"
-    if what is None:
-        return None
-    return TokenizerError(
-        f"{renderer} can't work with this tokenizer: {kind} {what}",
-        fix="pass the model's tokenizer as AutoTokenizer.from_pretrained returns it, a fast one (use_fast=True)",
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,14 +12,12 @@ from .backend import Backend as Backend
 from .backend import Coverage as Coverage
 from .backend import Match as Match
 from .backend import Query as Query
+from .backend import RendererTraits as RendererTraits
 from .backend import Unavailable as Unavailable
 from .backend import in_probe as in_probe
 from .backend import rendering_probes as rendering_probes
-from .hooks import API_VERSION as API_VERSION
 from .hooks import GROUP as GROUP
 from .hooks import Detected as Detected
-from .hooks import HookSpec as HookSpec
 from .hooks import Judgement as Judgement
 from .hooks import Registered as Registered
 from .hooks import hookimpl as hookimpl
-from .traits import RendererTraits as RendererTraits

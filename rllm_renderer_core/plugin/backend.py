@@ -1,16 +1,17 @@
-"""``Backend``, what it is asked, and the three things that ``covers`` may answer."""
+"""``Backend``, what it is asked, the three things that ``covers`` may answer, and what it may say of its renderers."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar
 
-from ..types import Renderer
+from ..errors import ContractError
+from ..types import Renderer, ToolCall
 
 
 class Match(IntEnum):
@@ -72,13 +73,10 @@ class Query:
             whatever the model; one that hasn't returns ``None``.
         backend: The backend that the user named, or ``None``. Only that one is asked then; for backends that want to be
             chosen in no other way.
-        thinking: ``True``, ``False``, or ``None`` for the model's default.
-        thinking_retention: ``"all"`` or ``"tool_cycle"``. The core enforces it; for information only.
-        chat_template_kwargs: Extra keywords of the model's template.
-        image_processor: The processor that vision renderers need.
-        template_bridge: Whether the chat-template backend bridges, each bridge proven by experiment.
         date: The day that a renderer writes where its format shows one, ``YYYY-MM-DD``: the one that ``resolve`` was given or
             recorded; the day on which the query is made where none is said.
+
+    The others are options of ``resolve``; see ``Options``. ``thinking_retention`` is enforced by the core.
     """
 
     model: str
@@ -177,3 +175,51 @@ def rendering_probes() -> Iterator[None]:
         yield
     finally:
         in_probe.reset(token)
+
+
+_nothing: Callable[[], None] = type(None)  # called, it gives None
+
+
+@dataclass(frozen=True)
+class RendererTraits:
+    """Optional facts about a renderer: it has them in an attribute ``traits``; without one all are as here.
+
+    What may have to be learned first is a function without arguments, called when it is needed, with the tokenizer's lock held.
+
+    Attributes:
+        stop_strings: Stops that aren't one id, for engines that stop at text: ``["\\n\\nUser:"]``.
+        lazy_stops: Its stop ids cost renders, and are asked for when they are needed instead of at ``resolve``.
+        takes_views: The previous prompt of a bridge may be a read-only sequence in place of a list, so that no long history is
+            copied.
+        supports_media: Image parts are carried.
+        fills_result_names: Tool results without ``name`` get the name of their call. False for formats that show a name
+            only where the client gives one (Kimi).
+        encodes_spans_apart: It encodes a header and the text behind it in separate calls, by which BPE merges may differ
+            from the chat template's (``assistant\\n`` + ``\\n\\nfour``): the core encodes such spans again, in one call.
+        reasoning_ids: The ids that open and close reasoning, where the backend knows them; ``()`` for a format without
+            reasoning. ``None``: the core learns them from what is rendered.
+        second_parser: A parser for completions that its own gives up on, or ``None``.
+        written_calls: Tool calls to the text that the model writes for them, where its render doesn't show that (Kimi K3).
+        delimiter_words: Words that the model writes beside special tokens, and no render shows (harmony's ``commentary``).
+        why_no_tool_calls: Why tool calls can't be read out of completions, ``None`` where they can.
+    """
+
+    stop_strings: Sequence[str] = ()
+    lazy_stops: bool = False
+    takes_views: bool = False
+    supports_media: bool = False
+    fills_result_names: bool = True
+    encodes_spans_apart: bool = False
+    reasoning_ids: Callable[[], tuple[int, int] | tuple[()] | None] = _nothing
+    second_parser: Callable[[], Any] = _nothing
+    written_calls: Callable[[Sequence[ToolCall]], str] | None = None
+    delimiter_words: frozenset[str] = frozenset()
+    why_no_tool_calls: Callable[[], str | None] = _nothing
+
+    @classmethod
+    def of(cls, renderer: Renderer) -> RendererTraits:
+        """Those of a backend's renderer: the only attribute that the core reads of it beside the protocol's methods."""
+        found = getattr(renderer, "traits", cls())
+        if not isinstance(found, cls):
+            raise ContractError(f"traits of {type(renderer).__name__} must be RendererTraits, not {type(found).__name__}")
+        return found

@@ -13,14 +13,8 @@ REPOSITORY = "https://github.com/rllm-org/rllm-renderer"
 CORE_DISTRIBUTION = "rllm-renderer-core"
 TEMPLATE_DISTRIBUTION = "rllm-renderer-template"
 
-KNOWN_PLUGINS = {
-    "prime": "rllm-renderer-prime",
-    "minimax-m3": "rllm-renderer-minimax-m3",
-    "tinker": "rllm-renderer-tinker",
-    "tml": "rllm-renderer-tml",
-    "fireworks": "rllm-renderer-fireworks",
-    "chat-template": TEMPLATE_DISTRIBUTION,
-}
+KNOWN_PLUGINS = {name: f"rllm-renderer-{name}" for name in ("prime", "minimax-m3", "tinker", "tml", "fireworks")}
+KNOWN_PLUGINS["chat-template"] = TEMPLATE_DISTRIBUTION
 """Plugins that are worth installing, by the name of their backend: only for hints such as "not installed, pip install ..."."""
 
 _PACKAGES = ("rllm-renderer", "rllm-renderer-training", "rllm-renderer-cli", "rllm-renderer-rllm", "rllm-renderer-verl")
@@ -31,11 +25,8 @@ OWN = frozenset({CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), *_PACKAGES})
 
 _NEEDED = {
     "rllm-renderer-fireworks": ("rllm-renderer-template", "rllm-renderer-tinker"),
-    "rllm-renderer-tinker": ("rllm-renderer-template",),
-    "rllm-renderer-tml": ("rllm-renderer-template",),
-    "rllm-renderer-prime": ("rllm-renderer-template",),
-    "rllm-renderer-cli": ("rllm-renderer-template", "rllm-renderer-training"),
-    "rllm-renderer-rllm": ("rllm-renderer-template", "rllm-renderer-training"),
+    **dict.fromkeys(("rllm-renderer-tinker", "rllm-renderer-tml", "rllm-renderer-prime"), ("rllm-renderer-template",)),
+    **dict.fromkeys(("rllm-renderer-cli", "rllm-renderer-rllm"), ("rllm-renderer-template", "rllm-renderer-training")),
     "rllm-renderer-verl": ("rllm-renderer-training",),
     "rllm-renderer": ("rllm-renderer-template", "rllm-renderer-training", "rllm-renderer-cli"),
 }
@@ -53,12 +44,7 @@ def absent(distribution: str) -> tuple[str, str]:
 
 
 def install_command(*distributions: str, option: str = "") -> str:
-    """The command that installs distributions, as a fix in an error or a hint.
-
-    Args:
-        distributions: Their names, with extras as pip takes them; those of others than this project are left to pip's index.
-        option: An option of pip's, such as ``"--upgrade"``.
-    """
+    """The command that installs distributions, with extras as pip takes them; others than this project's from pip's index."""
     needed = [each for name in distributions for each in _NEEDED.get(name.partition("[")[0], ())]
     wanted = dict.fromkeys((*(each for each in needed if each not in distributions), *distributions))
     return " ".join(filter(None, ("pip install", option, *map(_requirement, wanted))))

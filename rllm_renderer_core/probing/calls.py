@@ -13,19 +13,16 @@ ANSWER = "omega"
 REASONING = "alpha"
 NAME, KEY, VALUE = "zulu", "yankee", "xray"
 """A tool call: the function's name, a parameter and its value."""
+ARGUMENTS = f'{{"{KEY}": "{VALUE}"}}'
 OTHER_ARGUMENTS = '{"whiskey": 1}'
-"""Arguments that have nothing in common with ``{KEY: VALUE}``."""
+"""Arguments of such a call, and others that have nothing in common with them."""
 
 TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": NAME,
         "description": "Look something up.",
-        "parameters": {
-            "type": "object",
-            "properties": {KEY: {"type": "string", "description": "what"}},
-            "required": [KEY],
-        },
+        "parameters": {"type": "object", "properties": {KEY: {"type": "string", "description": "what"}}, "required": [KEY]},
     },
 }
 
@@ -35,7 +32,6 @@ def call_ids(name: str = NAME, at: int = 0) -> tuple[str, str]:
     return f"call{at:05d}", f"functions.{name}:{at}"
 
 
-def tool_call(name: str = NAME, arguments: str = f'{{"{KEY}": "{VALUE}"}}', call_id: str = "") -> dict[str, Any]:
+def tool_call(name: str = NAME, arguments: str = ARGUMENTS, call_id: str = "") -> dict[str, Any]:
     """A call in normal form; ``arguments`` is JSON text."""
-    function = {"name": name, "arguments": arguments}
-    return {"id": call_id or call_ids(name)[0], "type": "function", "function": function}
+    return {"id": call_id or call_ids(name)[0], "type": "function", "function": {"name": name, "arguments": arguments}}

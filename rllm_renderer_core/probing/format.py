@@ -1,7 +1,6 @@
-"""What a format writes around reasoning, content and tool calls, learned from a few small renders of one renderer.
+"""What a format writes around reasoning, content and tool calls, learned from small renders of words that are no part of it.
 
-Made-up assistant turns are rendered, whose parts are words that nothing else contains (``calls.py``); what stands around the
-words is the format. Qwen3, for instance, writes ``alpha`` as reasoning, ``omega`` as content and a call of ``zulu`` as::
+Qwen3, for instance, writes ``alpha`` as reasoning, ``omega`` as content and a call of ``zulu`` as::
 
     <|im_start|>assistant\n<think>\nalpha\n</think>\n\nomega<|im_end|>
     <|im_start|>assistant\n<tool_call>\n{"name": "zulu", "arguments": {"yankee": "xray"}}\n</tool_call><|im_end|>
@@ -15,15 +14,14 @@ from typing import Any
 
 from ..normal_form.ids import common_prefix
 from ..normal_form.tokenizer import reasoning_ids
-from .calls import ANSWER, KEY, NAME, OTHER_ARGUMENTS, QUESTION, REASONING, VALUE, call_ids, tool_call
+from .calls import ANSWER, ARGUMENTS, KEY, NAME, OTHER_ARGUMENTS, QUESTION, REASONING, VALUE, call_ids, tool_call
 from .text import Atom, Decoder
 
 _WORDS = (ANSWER, REASONING, NAME, KEY, VALUE)
 
 
 class Format:
-    """The delimiters of one renderer's format. Each is learned when it is first asked for, and nothing raises: what a renderer
-    refuses to show is empty.
+    """The delimiters of one renderer's format, learned when first asked for; what a renderer refuses to show is empty.
 
     Args:
         render_ids: Messages in normal form to the ids of their prompt, by the backend's own renderer, with its lock held.
@@ -42,10 +40,7 @@ class Format:
         known_reasoning: Callable[[], tuple[int, int] | tuple[()] | None],
     ) -> None:
         self._render_ids, self.decoder, self._tokenizer = render_ids, decoder, tokenizer
-        self._known_reasoning = known_reasoning
-        self.stops = stops
-
-    # Reasoning
+        self._known_reasoning, self.stops = known_reasoning, stops
 
     @cached_property
     def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
@@ -56,7 +51,7 @@ class Format:
             return known
         if not self._text_turn:
             return None
-        return self._pair_around(REASONING) if any(REASONING in atom.text for atom in self._text_turn) else ()
+        return () if _place_of(REASONING, self._text_turn) is None else self._pair_around_reasoning()
 
     @cached_property
     def any_reasoning_ids(self) -> tuple[int, int] | tuple[()]:
@@ -72,23 +67,20 @@ class Format:
     def closes_before_calls(self) -> bool:
         """Whether a turn with reasoning and a call closes the reasoning first; where not, or none shows, a call may end it."""
         closing, atoms = self.reasoning_texts[1:], _until(self._call_turn(), NAME)
-        thought = next((index for index, atom in enumerate(atoms) if REASONING in atom.text), len(atoms))
-        return any(atom.control and (atom.text,) == closing for atom in atoms[thought:])
+        thought = _place_of(REASONING, atoms)
+        return thought is not None and any(atom.control and (atom.text,) == closing for atom in atoms[thought:])
 
-    def _pair_around(self, word: str) -> tuple[int, int] | None:
-        """The special tokens directly around a word, where the turn has each once: harmony's stand around each message."""
+    def _pair_around_reasoning(self) -> tuple[int, int] | None:
+        """The special tokens directly around it, where the turn has each once: harmony's stand around each message."""
         atoms = self._text_turn
-        at = next((index for index, atom in enumerate(atoms) if word in atom.text), 0)
+        at = _place_of(REASONING, atoms) or 0
         around = [atoms[index] for index in (at - 1, at + 1) if 0 <= index < len(atoms)]
         by_text = {self.decoder.text([token]): token for token in self.decoder.control}
-        if len(around) < 2 or any(not atom.control or atom.text not in by_text for atom in around):
-            return None
-        if any(sum(other.control and other.text == atom.text for other in atoms) != 1 for atom in around):
+        shown = [atom.text for atom in atoms if atom.control]
+        if len(around) < 2 or not all(atom.control and atom.text in by_text and shown.count(atom.text) == 1 for atom in around):
             return None
         opening, closing = (by_text[atom.text] for atom in around)
         return None if opening == closing or closing in self.stops else (opening, closing)
-
-    # Delimiters of a turn of text and of a turn of calls
 
     @cached_property
     def text_words(self) -> frozenset[str]:
@@ -111,12 +103,9 @@ class Format:
         """What opens a call and what closes it, as ``("<tool_call>", "</tool_call>")``: the first special token that a turn of
         text doesn't have, or the text up to the name; and what stands behind the arguments up to the turn's close, blanks
         stripped. ``None`` for a format that can't write a call."""
-        turn = self._turn({"content": ANSWER})
-        if not turn:
-            return None
-        plain = _before_close(turn, ANSWER, self._stop_texts)
-        first = _before_close(self._call_turn(reasoning=False), NAME, self._stop_texts)
-        second = _before_close(self._call_turn(OTHER_ARGUMENTS, reasoning=False), NAME, self._stop_texts)
+        plain = self._before_close(ANSWER, self._turn({"content": ANSWER}))
+        turns = (self._call_turn(arguments, reasoning=False) for arguments in (ARGUMENTS, OTHER_ARGUMENTS))
+        first, second = (self._before_close(NAME, turn) for turn in turns)
         if not (plain and first and second):
             return None
         texts = ["".join(atom.text for atom in atoms) for atoms in (plain, first, second)]
@@ -130,8 +119,16 @@ class Format:
         return (opening, closing) if opening and closing else None
 
     @cached_property
-    def _stop_texts(self) -> frozenset[str]:
+    def stop_texts(self) -> frozenset[str]:
         return frozenset(self.decoder.text([stop]) for stop in self.stops)
+
+    def _before_close(self, word: str, atoms: list[Atom]) -> list[Atom]:
+        """The atoms of a turn up to the first stop behind a word; none where the word doesn't show."""
+        shown = _place_of(word, atoms)
+        if shown is None:
+            return []
+        stops = (at for at, atom in enumerate(atoms) if at > shown and atom.control and atom.text in self.stop_texts)
+        return atoms[: next(stops, len(atoms))]
 
     # Rendered turns
 
@@ -139,13 +136,12 @@ class Format:
     def _text_turn(self) -> list[Atom]:
         return self._with_reasoning({"content": ANSWER})
 
-    def _call_turn(self, arguments: str | None = None, *, reasoning: bool = True) -> list[Atom]:
+    def _call_turn(self, arguments: str = ARGUMENTS, *, reasoning: bool = True) -> list[Atom]:
         """A turn of one call; formats differ in the ids that they take."""
-        given = {} if arguments is None else {"arguments": arguments}
         for call_id in call_ids():
-            turn = {"content": "", "tool_calls": [tool_call(call_id=call_id, **given)]}
+            turn = {"content": "", "tool_calls": [tool_call(NAME, arguments, call_id)]}
             shown = self._with_reasoning(turn) if reasoning else self._turn(turn)
-            if any(NAME in atom.text for atom in shown):
+            if _place_of(NAME, shown) is not None:
                 return shown
         return []
 
@@ -154,7 +150,7 @@ class Format:
         shown: list[Atom] = []
         for key in ("reasoning_content", "thinking"):
             shown = self._turn({key: REASONING, **turn}) or shown
-            if any(REASONING in atom.text for atom in shown):
+            if _place_of(REASONING, shown) is not None:
                 break
         return shown
 
@@ -168,19 +164,15 @@ class Format:
         return [Atom(atom.text[max(0, start - atom.start) :], atom.control, atom.start) for atom in atoms if atom.end > start]
 
 
+def _place_of(word: str, atoms: Sequence[Atom]) -> int | None:
+    """The index of the first atom that has the word."""
+    return next((index for index, atom in enumerate(atoms) if word in atom.text), None)
+
+
 def _until(atoms: Sequence[Atom], word: str) -> list[Atom]:
     """The atoms in front of the one that has the word; none where no atom has it."""
-    at = next((index for index, atom in enumerate(atoms) if word in atom.text), None)
+    at = _place_of(word, atoms)
     return [] if at is None else [*atoms[:at], Atom(atoms[at].text.partition(word)[0], False, atoms[at].start)]
-
-
-def _before_close(atoms: Sequence[Atom], word: str, stops: frozenset[str]) -> list[Atom]:
-    """The atoms of a turn up to the first stop behind a word; none where the word doesn't show."""
-    shown = next((index for index, atom in enumerate(atoms) if word in atom.text), None)
-    if shown is None:
-        return []
-    end = next((i for i, atom in enumerate(atoms) if atom.control and atom.text in stops and i > shown), len(atoms))
-    return list(atoms[:end])
 
 
 def _own_words(atoms: Sequence[Atom]) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple
-
-_SHORT, _KEPT = 8, 4096
 
 
 class Atom(NamedTuple):
@@ -21,8 +21,8 @@ class Atom(NamedTuple):
 
 
 class Decoder:
-    """Decodes with one tokenizer, special tokens spelled out. The texts of short runs are kept: they are the words of a format,
-    which stand between its special tokens.
+    """Decodes with one tokenizer, special tokens spelled out; keeps the texts of short runs, the words of a format. At ids
+    outside the vocabulary each method raises what the tokenizer raises.
 
     Args:
         tokenizer: Any with ``decode`` that cleans up no spaces (``without_cleanup``).
@@ -31,67 +31,42 @@ class Decoder:
 
     def __init__(self, tokenizer: Any, control: Collection[int]) -> None:
         self._tokenizer, self.control = tokenizer, frozenset(control)
-        self._texts: dict[tuple[int, ...], str] = {}
+        self._short = lru_cache(4096)(self._decoded)
         self._known: set[int] = set()
         self._last: tuple[list[int], tuple[Atom, ...]] = ([], ())
 
     def text(self, ids: Sequence[int]) -> str:
-        """The text of ids.
+        """The text of ids."""
+        return self._decoded(ids) if len(ids) > 8 else self._short(tuple(ids))
 
-        Raises:
-            Exception: What the tokenizer raises at ids outside its vocabulary.
-        """
-        if len(ids) > _SHORT:
-            return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
-        key = tuple(ids)
-        text = self._texts.get(key)
-        if text is None:
-            if len(self._texts) >= _KEPT:
-                self._texts.clear()
-            text = self._texts[key] = str(self._tokenizer.decode(list(key), skip_special_tokens=False)) if key else ""
-        return text
+    def _decoded(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False)) if ids else ""
 
     def atoms(self, ids: Sequence[int]) -> list[Atom]:
-        """The pieces of ``text``, in order; together they are that text. A completion's are asked for more than once.
-
-        Raises:
-            Exception: As ``text``.
-        """
-        known, atoms = self._last
+        """The pieces of ``text``, in order; together they are that text. A completion's are asked for more than once."""
+        known, last = self._last
         if known == ids:
-            return list(atoms)
-        pieces: list[tuple[str, bool]] = []
-        run = 0
-        for index in [*(index for index, token in enumerate(ids) if token in self.control), len(ids)]:
-            pieces += [(self.text(ids[run:index]), False), (self.text(ids[index : index + 1]), True)]
-            run = index + 1
-        out: list[Atom] = []
-        at = 0
-        for text, control in pieces:
-            if text:
-                out.append(Atom(text, control, at))
-                at += len(text)
-        self._last = list(ids), tuple(out)
-        return out
+            return list(last)
+        atoms: list[Atom] = []
+        for control, run in groupby(ids, self.control.__contains__):
+            for text in map(self.text, ([token] for token in run)) if control else [self.text(list(run))]:
+                if text:
+                    atoms.append(Atom(text, control, atoms[-1].end if atoms else 0))
+        self._last = list(ids), tuple(atoms)
+        return atoms
 
     def unknown(self, ids: Sequence[int]) -> int | None:
         """An id that isn't in the vocabulary, where the tokenizer tells: fast ones give it no text, and say nothing.
 
         An empty text alone tells nothing: SentencePiece strips the space that a text starts with.
-
-        Raises:
-            Exception: As ``text``.
         """
         convert = getattr(self._tokenizer, "convert_ids_to_tokens", None)
-        new = set(ids) - self._known
-        found = next((token for token in new if _nameless(convert, token) and not self.text([token])), None)
-        if found is None:
-            self._known |= new
-        return found
-
-
-def _nameless(convert: Any, token: int) -> bool:
-    try:
-        return callable(convert) and convert(token) is None
-    except Exception:  # another way to say it
-        return True
+        for token in set(ids) - self._known:
+            try:
+                nameless = callable(convert) and convert(token) is None
+            except Exception:  # another way to say it
+                nameless = True
+            if nameless and not self.text([token]):
+                return token
+            self._known.add(token)
+        return None

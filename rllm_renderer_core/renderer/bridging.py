@@ -16,7 +16,7 @@ from ..normal_form.pairing import paired
 from ..normal_form.tools import normalize_tools
 from ..plugin.discovery import strict
 from ..types import Message, RenderedTokens
-from .guards import Guards
+from .parsing import Parsing
 
 logger = logging.getLogger("rllm_renderer")
 
@@ -24,7 +24,7 @@ QUERY_ROLES = frozenset({"user", "developer", "system"})
 """Roles that open a new query: where ``thinking_retention="tool_cycle"`` renders again."""
 
 
-class Bridging(Guards):
+class Bridging(Parsing):
     """The bridge methods of ``ResolvedRenderer``."""
 
     def bridge_to_next_turn(
@@ -55,45 +55,30 @@ class Bridging(Guards):
         *,
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
-    ) -> RenderedTokens | BridgeDeclined:
-        """As ``bridge_to_next_turn``, but a decline comes back as a ``BridgeDeclined`` with its ``reason``."""
-        out = self.try_continue(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
-        )
-        if isinstance(out, BridgedTokens):
-            _ = out.token_ids  # put together now: the caller's list may change
-        return out
-
-    def try_continue(
-        self,
-        history: Sequence[int],
-        completion: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
     ) -> BridgedTokens | BridgeDeclined:
-        """As :meth:`try_bridge`, for callers that want ``delta`` alone, what comes behind prompt and completion.
+        """As ``bridge_to_next_turn``, but a decline comes back as a ``BridgeDeclined`` with its ``reason``.
 
-        A history that is an ``IdsView``, and a completion with it, are of ids that came through :meth:`as_ids` or
-        :meth:`render_ids` before: not checked again, and not copied for backends that take views, so that the cost doesn't
-        depend on the length of the history.
+        A prompt that is an ``IdsView``, and a completion with it, are of ids that came through ``as_ids`` or ``render_ids``
+        before: not checked again, and not copied for backends that take views or for callers that want ``delta`` alone, what
+        comes behind prompt and completion, so that the cost doesn't depend on the length of the history.
         """
-        name = f"{self.backend}:{self.name}"
         try:
-            return self._bridge(history, completion, new_messages, tools, previous_message)
+            bridged = self._bridge(previous_prompt_ids, previous_completion_ids, new_messages, tools, previous_message)
+            if not isinstance(previous_prompt_ids, IdsView):
+                _ = bridged.token_ids  # put together now: the caller's list may change
+            return bridged
         except BridgeDeclined as declined:
-            logger.info("%s declined a bridge: %s", name, declined.reason)
+            logger.info("%s declined a bridge: %s", self._label, declined.reason)
             return declined
         except (Exception, SystemExit) as error:
             if strict():
                 raise
             if isinstance(error, ContractError):
-                logger.warning("%s broke the bridge contract: %s", name, error)
+                logger.warning("%s broke the bridge contract: %s", self._label, error)
             reason = str(error).splitlines()[0] if isinstance(error, RendererError) else f"{type(error).__name__}: {error}"
             out = BridgeDeclined(reason)
             out.__cause__ = error
-            logger.info("%s declined a bridge: %s", name, reason)
+            logger.info("%s declined a bridge: %s", self._label, reason)
             return out
 
     def _bridge(
@@ -119,14 +104,14 @@ class Bridging(Guards):
         new = normalize_messages(new_messages)
         declared = None if tools is None else normalize_tools(tools)
         # Guards before
-        self._refuse_early(prompt, sampled, new)
-        self._turn_end.before_bridge(prompt, sampled, lambda ids: self._parsing.parse_native(ids, declared, prompt.to_list()))
+        self._refuse_messages(new)
+        self._turn_end.before_bridge(prompt, sampled, lambda ids: self._parse_native(ids, declared, prompt.to_list()))
         new, previous = paired(
             new,
             previous_message,
             fills_names=self.traits.fills_result_names,
-            parse=lambda: self._parsing.parse_native(sampled, declared),
-            parse_checked=lambda: self._parsing.parse(sampled, declared, prompt.to_list()),
+            parse=lambda: self._parse_native(sampled, declared),
+            parse_checked=lambda: self._parse(sampled, declared, prompt.to_list()),
         )
         if self._marker_text is not None:
             new, declared = self._marker_text.messages(new), self._marker_text.tools(declared)
@@ -139,7 +124,7 @@ class Bridging(Guards):
                     given, list(sampled), messages, tools=declared, previous_message=previous
                 )
             if out is None:
-                raise BridgeDeclined(f"{self.backend}:{self.name} can't prove this bridge")
+                raise BridgeDeclined(f"{self._label} can't prove this bridge")
             return checked_bridge(out, prompt, given, sampled, self.backend, messages=len(messages))
 
         out = bridged(new)
@@ -149,27 +134,17 @@ class Bridging(Guards):
         self._nothing_dropped.after_bridge(new, declared is not None, lambda messages: bridged(messages).delta)
         return out
 
-    def _refuse_early(self, prompt: IdsView, sampled: list[int], new: list[dict[str, Any]]) -> None:
-        """Declines that need nothing of the format."""
-        if not prompt.size:
-            raise BridgeDeclined("the previous prompt is empty")
-        if not sampled:
-            # What was bridged before this ends with a generation prompt: closing that turn would leave an empty one.
-            raise BridgeDeclined("nothing was sampled since the previous prompt")
+    def _refuse_messages(self, new: list[dict[str, Any]]) -> None:
         if not new:
             raise BridgeDeclined("there is no new message")
         for index, message in enumerate(new):
             if message["role"] == "assistant":
                 raise BridgeDeclined(f"new message {index} is an assistant message: its tokens weren't sampled here")
-            if self._drops_old_reasoning and message["role"] in QUERY_ROLES:
+            if self.query.thinking_retention == "tool_cycle" and message["role"] in QUERY_ROLES:
                 raise BridgeDeclined(
                     f"new message {index} ({message['role']}) opens a new query, where thinking_retention='tool_cycle' "
                     "drops old reasoning",
                     fix="thinking_retention='all' keeps it",
                 )
             if not isinstance(message["content"], str) and not self.traits.supports_media and has_media(message):
-                raise BridgeDeclined(f"new message {index} carries media, and {self.backend}:{self.name} bridges text alone")
-        if not self.stops.isdisjoint(sampled) and sum(map(self.stops.__contains__, sampled)) > 1:
-            raise BridgeDeclined("the completion has more than one stop")
-        if not self.more_stops.isdisjoint(sampled):
-            raise BridgeDeclined("the completion ends with the tokenizer's end of sequence, which closes no turn of the format")
+                raise BridgeDeclined(f"new message {index} carries media, and {self._label} bridges text alone")

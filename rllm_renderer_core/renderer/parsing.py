@@ -4,65 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
-from ..errors import ContractError
+from ..errors import RendererError
+from ..guards.marker_text.marked import MarkedTokenizer
 from ..guards.marker_text.markers import without_guards
-from ..guards.parse_check.checking import ParseCheck, changed, judged
+from ..guards.parse_check.checking import changed, checked_parsed, judged
 from ..normal_form.pairing import GENERATED_ID
-from ..normal_form.tools import Declarations, Declared
-from ..plugin import RendererTraits
+from ..normal_form.tools import Declared, normalize_tools
 from ..probing.calls import QUESTION
-from ..types import ParsedResponse, Renderer, Termination, ToolCall, ToolCallStatus
+from ..types import ParsedResponse, Termination, ToolCallStatus
+from .guards import Guards
 
 logger = logging.getLogger("rllm_renderer")
 
-BROKEN = frozenset(
-    {
-        ToolCallStatus.INVALID_JSON,
-        ToolCallStatus.UNCLOSED_BLOCK,
-        ToolCallStatus.MISSING_NAME,
-        ToolCallStatus.MALFORMED_STRUCTURE,
-    }
-)
+BROKEN = frozenset(ToolCallStatus) - {ToolCallStatus.OK, ToolCallStatus.UNKNOWN_TOOL, ToolCallStatus.INVALID_ARGUMENT}
 """Statuses of calls that don't have the format's form, whatever the tools are."""
 
 
-class Parsing:
-    """The parsers of one backend's renderer: its own, and those that are asked where it gives up.
+class Parsing(Guards):
+    """The parsers of a backend's renderer: its own, and those that are asked where it gives up."""
 
-    Args:
-        upstream: The backend's renderer.
-        traits: Of ``upstream``.
-        name: ``backend:renderer``, for what is logged.
-        lock: Held while ``upstream`` parses.
-        check: The guard of parsed completions; ``None`` leaves it out.
-        more_stops: Ids at which sampling stops too, though they close no turn of the format: the tokenizer's end of sequence.
-        marked: Makes the same renderer on a tokenizer that marks special tokens which were sampled as ordinary tokens.
-    """
-
-    def __init__(
-        self,
-        upstream: Renderer,
-        traits: RendererTraits,
-        name: str,
-        lock: Any,
-        check: ParseCheck | None,
-        *,
-        more_stops: frozenset[int],
-        marked: Callable[[], Renderer] | None,
-    ) -> None:
-        self._upstream, self._traits, self._name, self._lock, self._check = upstream, traits, name, lock, check
-        self._declarations = Declarations(name)
-        self.more_stops = more_stops
-        self._make_marked = marked
-
-    def parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
+    def _parse(self, ids: list[int], tools: Sequence[Any] | None, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """A completion, parsed and checked, each call with an id: the format's own, or one generated from the completion."""
-        declared = self._declarations.usable(tools)
+        declared = self._usable(tools)
         if self.more_stops.isdisjoint(ids):
             return self._parsed(ids, declared, prompt_ids)
         # The tokenizer's end of sequence ends it, which upstream would take for content: parsed without it.
@@ -74,7 +43,7 @@ class Parsing:
         ended = Termination.STOP if whole and parsed.termination is Termination.TRUNCATED else Termination.MALFORMED
         return replace(parsed, termination=ended)
 
-    def parse_native(self, ids: list[int], tools: Declared = None, prompt_ids: Sequence[int] | None = None) -> ParsedResponse:
+    def _parse_native(self, ids: list[int], tools: Declared = None, prompt_ids: Sequence[int] | None = None) -> ParsedResponse:
         """A completion, parsed, not checked, with the ids of calls that the format itself has; ``None`` where it has none.
 
         The cost of a check is left out where the parse only helps a bridge, which acts on no argument. Where the backend gives
@@ -87,11 +56,11 @@ class Parsing:
         return parsed
 
     def _native(self, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
-        parsed = self._read(self._upstream, ids, tools, prompt_ids)
+        parsed = self._read(self.upstream, ids, tools, prompt_ids)
         if parsed.tool_calls:
             gives_up = any(call.status in BROKEN for call in parsed.tool_calls)
         else:
-            gives_up = self._check is not None and self._check.marks_in(ids, parsed.content)
+            gives_up = self._parse_check is not None and self._parse_check.marks_in(ids, parsed.content)
         if gives_up and self._second is not None:
             parsed = _better(parsed, self._read(self._second, ids, tools, prompt_ids))
         return parsed
@@ -119,28 +88,42 @@ class Parsing:
     def _checked(
         self, parsed: ParsedResponse, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None, ended: bool
     ) -> ParsedResponse:
-        if self._check is None or not parsed.lossless:
+        if self._parse_check is None or not parsed.lossless:
             return parsed
         prompt = self._generation_prompt if prompt_ids is None else prompt_ids
         try:
             with self._lock:
-                return self._check.checked(ids, parsed, prompt, tools, ended=ended)
+                return self._parse_check.checked(ids, parsed, prompt, tools, ended=ended)
         except Exception as error:  # a tokenizer that can't decode what it has, nesting too deep for a check
-            return replace(self.unreadable(error, ids), reasoning_complete=parsed.reasoning_complete)
+            return replace(self._unreadable(error, ids), reasoning_complete=parsed.reasoning_complete)
 
     def _read(self, parser: Any, ids: list[int], tools: Declared, prompt_ids: Sequence[int] | None) -> ParsedResponse:
         """What a parser makes of a completion, its calls judged by their names and arguments."""
         try:
             with self._lock:
                 prompt = self._generation_prompt if prompt_ids is None else prompt_ids
-                parsed = checked_parsed(parser.parse_response(ids, tools=tools, prompt_ids=prompt), self._name)
-            if self._make_marked is None or parser is self._marked_parser:  # a tokenizer that guards what is spelled
+                parsed = checked_parsed(parser.parse_response(ids, tools=tools, prompt_ids=prompt), self._label)
+            if self._literal or parser is self.__dict__.get("_marked"):  # a tokenizer that guards what is spelled
                 parsed = without_guards(parsed)
-            calls = [judged(call, tools) for call in parsed.tool_calls]
+            calls = [*map(judged, parsed.tool_calls, repeat(tools))]
             broken = parsed.termination is Termination.STOP and any(call.status in BROKEN for call in calls)
             return replace(parsed, tool_calls=calls, termination=Termination.MALFORMED if broken else parsed.termination)
         except (Exception, SystemExit) as error:
-            return self.unreadable(error, ids)
+            return self._unreadable(error, ids)
+
+    def _usable(self, tools: Sequence[Any] | None) -> Declared:
+        """Declarations in normal form, without those that can't be used: why not is logged, once for each reason."""
+        try:
+            return normalize_tools(tools, self._leave_out)
+        except RendererError as error:  # nothing that could be a list of declarations
+            self._leave_out(error)
+            return None
+
+    def _leave_out(self, error: RendererError) -> None:
+        reason = str(error).splitlines()[0]
+        if reason not in self._logged and len(self._logged) < 64:
+            self._logged.add(reason)
+            logger.warning("%s parses without a declaration: %s", self._label, reason)
 
     # The parsers beside the backend's own
 
@@ -149,16 +132,14 @@ class Parsing:
         """What the backend has for completions that its own parser gives up on; ``None`` where it has nothing."""
         try:
             with self._lock:
-                found = self._traits.second_parser()
+                found = self.traits.second_parser()
                 return found if found is not None and found.parses_tool_calls else None
         except Exception:  # what can't be learned is no second parser
             return None
 
     def _spells(self, ids: Sequence[int]) -> bool:
         """Whether ordinary tokens spell a special token, and there is a parser that doesn't take them for it."""
-        return self._check is not None and self._check.spells(ids) and self._marked is not None
-
-    _marked_parser: Any = None
+        return self._parse_check is not None and self._parse_check.spells(ids) and self._marked is not None
 
     @cached_property
     def _marked(self) -> Any:
@@ -166,26 +147,28 @@ class Parsing:
 
         Not the first one that is asked, as such completions are rare and it costs a decoding token by token.
         """
+        if self._literal:
+            return None
+        backend, query, coverage, *_ = self._made_of
         try:
             with self._lock:
-                self._marked_parser = None if self._make_marked is None else self._make_marked()
+                return backend.create(replace(query, tokenizer=MarkedTokenizer(self._tokenizer)), coverage)
         except Exception:  # a tokenizer that doesn't tell its special tokens
             return None
-        return self._marked_parser
 
     @cached_property
     def _generation_prompt(self) -> list[int] | None:
         """What a completion is parsed behind where no prompt is given: the renderer's own prompt of a user's message."""
         try:
-            return list(self._upstream.render_ids([dict(QUESTION)], add_generation_prompt=True))
+            return list(self.upstream.render_ids([dict(QUESTION)], add_generation_prompt=True))
         except Exception:  # a format that wants more than a user's message
             return None
 
-    def unreadable(self, error: BaseException, ids: Sequence[int] = ()) -> ParsedResponse:
+    def _unreadable(self, error: BaseException, ids: Sequence[int] = ()) -> ParsedResponse:
         """What can't be parsed: its text, as far as that can be had, with the reason as its ``loss``; logged."""
-        logger.warning("%s can't parse a completion: %s: %s", self._name, type(error).__name__, error)
+        logger.warning("%s can't parse a completion: %s: %s", self._label, type(error).__name__, error)
         why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        text = "" if self._check is None else self._check.text(ids)
+        text = "" if self._parse_check is None else self._parse_check.text(ids)
         return ParsedResponse(text, termination=Termination.MALFORMED, lossless=False, loss=why)
 
 
@@ -199,38 +182,3 @@ def _better(one: ParsedResponse, other: ParsedResponse) -> ParsedResponse:
     if other.lossless < one.lossless:
         return one
     return other if (reads(other), other.lossless) > (reads(one), one.lossless) else one
-
-
-_FIELDS: dict[str, Any] = {
-    "content": str,
-    "reasoning_content": (str, type(None)),
-    "tool_calls": list,
-    "termination": Termination,
-    "reasoning_complete": bool,
-    "lossless": bool,
-    "loss": (str, type(None)),
-}
-
-
-def checked_parsed(parsed: Any, backend: str) -> ParsedResponse:
-    """What a backend's parser returned, if it is a ``ParsedResponse`` whose fields have the types that it declares.
-
-    Raises:
-        ContractError: It isn't; the message names ``backend``.
-    """
-    who = f"backend {backend!r} returned"
-    if not isinstance(parsed, ParsedResponse):
-        raise ContractError(f"{who} {type(parsed).__name__} instead of ParsedResponse")
-    for field, kinds in _FIELDS.items():
-        if not isinstance(value := getattr(parsed, field), kinds):
-            raise ContractError(f"{who} a ParsedResponse whose {field} is {type(value).__name__}")
-    for at, call in enumerate(parsed.tool_calls):
-        if not isinstance(call, ToolCall):
-            raise ContractError(f"{who} tool_calls[{at}] as {type(call).__name__} instead of ToolCall")
-        function = call.get("function")
-        texts = (function.get("name"), function.get("arguments")) if isinstance(function, dict) else (None,)
-        if not all(isinstance(text, str) for text in (*texts, call.raw)) or not isinstance(call.status, ToolCallStatus):
-            raise ContractError(f"{who} tool_calls[{at}] with a name, arguments, raw or status of another type")
-        if call.status is ToolCallStatus.OK and not call["function"]["name"]:
-            raise ContractError(f"{who} tool_calls[{at}] that is OK and has no name")
-    return parsed

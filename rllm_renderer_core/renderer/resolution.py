@@ -106,21 +106,15 @@ class Resolution:
         ]
 
     def _facts(self, other: Resolution, equal: Set[str], proven: bool) -> dict[str, Any]:
-        """What ids depend on, by the names in the lines of ``differences``.
-
-        Args:
-            other: The record to compare with; a digest that only one of them has says nothing.
-            equal: Distributions of equal sources, whose versions don't count.
-            proven: Whether both write the same ids, so that neither versions nor sources count.
-        """
+        """What ids depend on, by the names in the lines of ``differences``: without versions of distributions whose sources are
+        ``equal``, and without versions and sources where both are ``proven`` to write the same ids."""
         distribution = self.plugin.partition(" ")[0]
-        both = sorted(self.sources.keys() & other.sources.keys())
         facts = {name: getattr(self, name) for name in NEEDED}
         facts |= {f"options.{name}": value for name, value in self.options.items()}
         facts["plugin"] = distribution if proven or distribution in equal else self.plugin
         if not proven:
             facts |= {f"upstream.{name}": version for name, version in self.upstream.items() if name not in equal}
-            facts |= {f"sources.{name}": self.sources[name] for name in both}
+            facts |= {f"sources.{name}": self.sources[name] for name in sorted(self.sources.keys() & other.sources.keys())}
         if self.written and other.written:
             facts["written"] = self.written
             if self.written != other.written:

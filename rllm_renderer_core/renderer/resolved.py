@@ -6,24 +6,26 @@ the backend returns is checked against the contract, and what can't be bridged s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
-from ..errors import ContractError, MessageError, PinMismatchError, RendererError, RenderError, UnsupportedToolsError
-from ..guards.marker_text.marker_text import MarkerText
+from ..errors import MessageError, PinMismatchError, RendererError, RenderError, UnsupportedToolsError
 from ..guards.nothing_dropped.trial import Dropped
+from ..guards.returned import checked_ids, checked_tokens
+from ..guards.sampled_mask.mask import SampledMask
+from ..guards.tokenizer_works import lacking
 from ..normal_form.ids import as_ids
 from ..normal_form.messages import normalize_messages, refuse_media, unencodable
 from ..normal_form.pairing import fill_history
-from ..normal_form.returned import checked_ids, checked_tokens
-from ..normal_form.tokenizer import id_limit, lacking, lock_of, packed, without_cleanup
+from ..normal_form.tokenizer import packed
 from ..normal_form.tools import normalize_tools
-from ..plugin import Backend, Coverage, Query, RendererTraits, in_probe
+from ..plugin import in_probe
 from ..plugin.discovery import load_backends, warn_once
-from ..types import Message, ParsedResponse, RenderedTokens, Renderer
+from ..types import Message, ParsedResponse, RenderedTokens
 from .bridging import Bridging
-from .refused import locate
 from .resolution import Resolution
 
 
@@ -43,47 +45,12 @@ class ResolvedRenderer(Bridging):
         query: What it was made by: the tokenizer and the options.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        query: Query,
-        coverage: Coverage,
-        resolution: Resolution,
-        *,
-        marker_text: str = "allow",
-        parse_check: bool = True,
-    ) -> None:
-        marker = None if marker_text == "allow" else MarkerText(marker_text, without_cleanup(query.tokenizer))
-        given = without_cleanup(query.tokenizer) if marker is None else marker.tokenizer
-        upstream = backend.create(replace(query, tokenizer=given), coverage)
-        if not isinstance(upstream, Renderer):
-            raise ContractError(f"backend {backend.name!r} created a {type(upstream).__name__}, which isn't a Renderer")
-        self.resolution = resolution
-        self.backend = resolution.backend
-        self.name = resolution.renderer
-        self.has_bridge = resolution.has_bridge
-        self.by_template = coverage.by_template
-        self.upstream = upstream
-        self.tokenizer = query.tokenizer
-        self.query = query
-        self._made_of = (backend, query, coverage, marker_text, parse_check)
-        self._lock = lock_of(query.tokenizer)
-        self._limit = id_limit(query.tokenizer)
-        self._marker_text = marker
-        self._dropped = resolution.options.get("dropped", "error")
-        with self._lock:
-            self.traits = RendererTraits.of(upstream)
-            if marker is not None:
-                marker.prove(upstream, f"{self.backend}:{self.name}")
-        if not self.traits.lazy_stops:
-            _ = self.more_stops, self.stop_strings  # wrong ones are refused here
-
     def __repr__(self) -> str:
-        return f"<{self.backend}:{self.name} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
+        return f"<{self._label} for {self.resolution.model!r}, {'bridge' if self.has_bridge else 'no bridge'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         backend, query, coverage, *more = self._made_of
-        return _restore, (backend, replace(query, tokenizer=packed(query.tokenizer)), coverage, self.resolution, *more)
+        return ResolvedRenderer, (backend, replace(query, tokenizer=packed(query.tokenizer)), coverage, self.resolution, *more)
 
     def proof(self) -> Resolution:
         """The resolution with a digest of what this renderer writes: a pin that other sources fulfil if they write the same."""
@@ -101,11 +68,9 @@ class ResolvedRenderer(Bridging):
             OptionError, TokenizerError: ``"literal"`` can't be had with this backend or this tokenizer.
         """
         backend, query, coverage, _, parse_check = self._made_of
-        resolution = self.resolution
-        options = {**resolution.options, "marker_text": marker_text}
-        if marker_text == "allow":
-            del options["marker_text"]
-        return _restore(backend, query, coverage, replace(resolution, options=options), marker_text, parse_check)
+        options = {name: value for name, value in self.resolution.options.items() if name != "marker_text"}
+        options |= {} if marker_text == "allow" else {"marker_text": marker_text}
+        return ResolvedRenderer(backend, query, coverage, replace(self.resolution, options=options), marker_text, parse_check)
 
     @property
     def parses_tool_calls(self) -> bool:
@@ -129,6 +94,10 @@ class ResolvedRenderer(Bridging):
 
     # Rendering
 
+    @cached_property
+    def _sampled_mask(self) -> SampledMask:
+        return SampledMask(self.render_ids, self.stops)
+
     def render(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> RenderedTokens:
@@ -141,7 +110,7 @@ class ResolvedRenderer(Bridging):
         self._sampled_mask.learn()
         prepared, declared = self._prepared(messages, tools)
         out = self._upstream("render", prepared, declared, add_generation_prompt)
-        tokens = checked_tokens(out, self.backend, messages=len(prepared))
+        tokens = checked_tokens(out, self.backend, len(prepared))
         if self._span_encoding is not None:
             tokens = self._span_encoding.after_render(tokens, prepared)
         self._nothing_dropped.after_render(prepared, declared, add_generation_prompt)
@@ -172,7 +141,7 @@ class ResolvedRenderer(Bridging):
         prepared = normalize_messages(messages)
         declared = None if tools is None else normalize_tools(tools)
         if not self.traits.supports_media:
-            refuse_media(prepared, f"{self.backend}:{self.name}")
+            refuse_media(prepared, self._label)
         if self.traits.fills_result_names:
             prepared = fill_history(prepared)
         if self._marker_text is None:
@@ -190,7 +159,7 @@ class ResolvedRenderer(Bridging):
             raise
         except (RenderError, MessageError) as error:
             if not in_probe.get():
-                locate(error, lambda beginning: self._called(method, beginning, tools, generation_prompt), messages)
+                _locate(error, lambda beginning: self._called(method, beginning, tools, generation_prompt), messages)
             raise
 
     def _called(
@@ -202,11 +171,11 @@ class ResolvedRenderer(Bridging):
         except RendererError:
             raise
         except (Exception, SystemExit) as error:
-            lacks = lacking(self.query.tokenizer, error, f"{self.backend}:{self.name}")
+            lacks = lacking(self.query.tokenizer, error, self._label)
             raise (
                 lacks
                 or unencodable(messages, tools)
-                or RenderError(f"{self.backend}:{self.name} can't render these messages: {type(error).__name__}: {error}")
+                or RenderError(f"{self._label} can't render these messages: {type(error).__name__}: {error}")
             ) from error
 
     # Parsing and stops
@@ -222,8 +191,8 @@ class ResolvedRenderer(Bridging):
             ids = as_ids(token_ids, "token_ids", limit=self._limit)
             prompt = None if prompt_ids is None else as_ids(prompt_ids, "prompt_ids", limit=self._limit)
         except Exception as error:  # TokenIdError, or what an iterator raises
-            return self._parsing.unreadable(error)
-        return self._parsing.parse(list(ids), tools, prompt)
+            return self._unreadable(error)
+        return self._parse(list(ids), tools, prompt)
 
     def as_ids(self, ids: Any, what: str = "token ids") -> list[int]:
         """Ids of this vocabulary as a list of ``int``, from a list, a tuple, an array of NumPy or torch; a list isn't copied.
@@ -242,7 +211,25 @@ class ResolvedRenderer(Bridging):
         return list(self.stop_strings)
 
 
-def _restore(
-    backend: Backend, query: Query, coverage: Coverage, resolution: Resolution, marker_text: str, parse_check: bool
-) -> ResolvedRenderer:
-    return ResolvedRenderer(backend, query, coverage, resolution, marker_text=marker_text, parse_check=parse_check)
+def _locate(
+    error: RenderError | MessageError, render: Callable[[list[dict[str, Any]]], object], messages: list[dict[str, Any]]
+) -> None:
+    """Bisects for the first message that makes rendering fail, and gives the error its index (0 where no beginning can be
+    rendered): templates and upstreams don't tell. Costs fewer renders than twice the logarithm of the length."""
+    if error.index is not None or not messages:
+        return
+
+    def refused(count: int) -> bool:
+        try:
+            render(messages[:count])
+        except (Exception, SystemExit):
+            return True
+        return False
+
+    # From the end, as a beginning may be refused for another reason (a system message alone).
+    high, low, step = len(messages), len(messages) - 1, 1
+    while low > 0 and refused(low):
+        high, low, step = low, max(low - step, 0), step * 2
+    error.index = low = bisect_left(range(high), True, low + 1, key=refused) - 1
+    first, *rest = str(error).split("\n")
+    error.args = ("\n".join([f"{first} (from message {low} on, {messages[low]['role']})", *rest]), *error.args[1:])

@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ LENGTH = 16
 """Hexadecimal digits of a digest: 64 bits tell apart what people install."""
 
 
-class SourceDigests(Mapping[str, str]):
+class SourceDigests(UserDict[str, str]):
     """A digest of all files of each distribution's renderers, by its name; without those whose folder isn't found.
 
     Taken when first asked for, as only pins and records that go to another process need them and those of a compiled package
@@ -27,24 +28,12 @@ class SourceDigests(Mapping[str, str]):
         self._packages = packages
 
     @functools.cached_property
-    def _digests(self) -> dict[str, str]:
+    def data(self) -> dict[str, str]:  # type: ignore[override]
         folders = {distribution: _folder(package) for distribution, package in self._packages}
         return {distribution: _digest(folder) for distribution, folder in folders.items() if folder is not None}
 
-    def __getitem__(self, name: str) -> str:
-        return self._digests[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._digests)
-
-    def __len__(self) -> int:
-        return len(self._digests)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._digests,)
-
-    def __repr__(self) -> str:
-        return repr(self._digests)
+        return dict, (self.data,)
 
 
 @functools.lru_cache(maxsize=64)

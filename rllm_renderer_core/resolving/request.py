@@ -5,49 +5,20 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import pathlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from ..errors import NoBackendError, OptionError, PinMismatchError, TokenizerError
 from ..plugin import Match, Query, Registered
 from ..renderer.resolution import Resolution
 
 SPELLINGS = ("renderer", "renderer_family", "renderer_name")
-DEFAULTS: Mapping[str, Any] = {
-    "thinking": None,
-    "thinking_retention": "all",
-    "template_bridge": True,
-    "chat_template_kwargs": None,
-    "image_processor": None,
-    "marker_text": "allow",
-    "dropped": "error",
-    "date": None,
-}
-"""Options that ids may depend on, with their defaults: those that a ``Resolution`` records."""
-
-CHECKS: Mapping[str, Any] = {
-    "parity": "prefer",
-    "detect": True,
-    "parse_check": "on",
-    "require_bridge": False,
-    "require_tools": False,
-}
-"""Options that no id depends on, with their defaults."""
-
-CHOICES = {
-    "thinking": (None, True, False),
-    "thinking_retention": ("all", "tool_cycle"),
-    "marker_text": ("allow", "error", "literal"),
-    "dropped": ("error", "warn"),
-    "parity": ("prefer", "warn", "error", "off"),
-    "parse_check": ("on", "off"),
-    "detect": (True, False),
-}
 
 
 class Options(TypedDict, total=False):
-    """Keyword options of ``resolve``, ``select_backend`` and ``explain``.
+    """Keyword options of ``resolve``, ``select_backend`` and ``explain``, with their defaults.
 
     Attributes:
         backend: Take this backend (also ``RLLM_RENDERER_BACKEND``; the argument counts more).
@@ -69,10 +40,9 @@ class Options(TypedDict, total=False):
             the day of ``resolve``. Recorded where it shows, so that a pin holds it.
         require_bridge: Refuse a winner that can't bridge.
         require_tools: Refuse a winner that can't parse tool calls; it says why not.
-        parity: What becomes of a winner that differs from the tokenizer's chat template, where there is one: under
-            ``"prefer"`` one that won by name gives way to an installed renderer that is equal on every probe and turn shape,
-            where there is one, and ``"warn"`` says once where it differs; ``"error"`` raises a ``ParityError``; ``"off"``
-            compares nothing. No part of a ``Resolution``, which says what came of it.
+        parity: What becomes of a winner that differs from the tokenizer's chat template: under ``"prefer"`` one that won by
+            name gives way to an installed renderer that is equal on every probe and turn shape; ``"warn"`` says once where it
+            differs; ``"error"`` raises a ``ParityError``; ``"off"`` compares nothing. No part of a ``Resolution``.
         parse_check: ``"off"`` leaves out the check of parsed completions against their ids. No part of a ``Resolution`` either.
         detect: Where no backend covers the name, look for a renderer that gives the ids of the tokenizer's chat template.
         pin: A ``Resolution``, or its ``to_dict``: exactly that backend, renderer and options, or an error that says what
@@ -83,31 +53,35 @@ class Options(TypedDict, total=False):
     renderer: str | None
     renderer_family: str | None
     renderer_name: str | None
-    thinking: bool | None
-    thinking_retention: Literal["all", "tool_cycle"]
-    template_bridge: bool
-    chat_template_kwargs: Mapping[str, Any] | None
-    image_processor: Any
-    marker_text: Literal["allow", "error", "literal"]
-    dropped: Literal["error", "warn"]
-    date: str | datetime.date | None
-    require_bridge: bool
-    require_tools: bool
-    parity: Literal["prefer", "warn", "error", "off"]
-    parse_check: Literal["on", "off"]
-    detect: bool
+    thinking: Annotated[Literal[None, True, False], None]
+    thinking_retention: Annotated[Literal["all", "tool_cycle"], "all"]
+    template_bridge: Annotated[bool, True]
+    chat_template_kwargs: Annotated[Mapping[str, Any] | None, None]
+    image_processor: Annotated[Any, None]
+    marker_text: Annotated[Literal["allow", "error", "literal"], "allow"]
+    dropped: Annotated[Literal["error", "warn"], "error"]
+    date: Annotated[str | datetime.date | None, None]
+    require_bridge: Annotated[bool, False]
+    require_tools: Annotated[bool, False]
+    parity: Annotated[Literal["prefer", "warn", "error", "off"], "prefer"]
+    parse_check: Annotated[Literal["on", "off"], "on"]
+    detect: Annotated[Literal[True, False], True]
     pin: Resolution | Mapping[str, Any] | str | os.PathLike[str] | None
+
+
+_ANNOTATED = get_type_hints(Options, include_extras=True).items()
+DEFAULTS: Mapping[str, Any] = {name: kind.__metadata__[0] for name, kind in _ANNOTATED if get_origin(kind) is Annotated}
+"""All options but those that name something, with their defaults."""
+
+CHOICES = {name: get_args(kind) for name, kind in get_type_hints(Options).items() if get_origin(kind) is Literal}
+CHECKS = ("parity", "detect", "parse_check", "require_bridge", "require_tools")
+"""Options that no id depends on; a ``Resolution`` records the others."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request; its attributes are those of ``Options``, but for these.
-
-    Attributes:
-        spelling: The name of the option by which ``renderer`` was given.
-        options: Those that ids may depend on.
-        recorded: What a ``Resolution`` keeps of them, but for the date, which not every renderer shows.
-    """
+    """A checked request: ``spelling`` is the option by which ``renderer`` was given, ``options`` are those of ``DEFAULTS``,
+    ``recorded`` is what a ``Resolution`` keeps of them, but for the date, which not every renderer shows."""
 
     model: str
     backend: str | None
@@ -116,23 +90,10 @@ class Request:
     options: Mapping[str, Any]
     recorded: Mapping[str, Any]
     pin: Resolution | None
-    parity: str
-    detect: bool
-    parse_check: str
-    require_bridge: bool
-    require_tools: bool
 
     @classmethod
     def make(cls, model: str | None, tokenizer: Any, given: Options) -> Request:
-        """The request for a model and keyword options.
-
-        Raises:
-            TypeError: An option that doesn't exist.
-            OptionError: A value that an option doesn't take.
-            NoBackendError: Neither a model nor a tokenizer.
-            PinMismatchError: An option that contradicts the pin, or a pin that can't be read.
-            TokenizerError: The tokenizer is a name.
-        """
+        """The request for a model and keyword options; an error where they aren't options, or contradict the pin."""
         for name in given:
             if name not in Options.__annotations__:
                 raise TypeError(f"unexpected option {name!r}; the options are {', '.join(sorted(Options.__annotations__))}")
@@ -147,31 +108,26 @@ class Request:
         spelling, renderer = next(iter(named.items()), ("renderer", None))
         options = {name: given.get(name, default) for name, default in DEFAULTS.items()}
         options["date"] = _day(options["date"])
-        checks: dict[str, Any] = {name: given.get(name, default) for name, default in CHECKS.items()}
         for name, choices in CHOICES.items():
-            value = {**options, **checks}[name]
-            if value not in choices:
+            if options[name] not in choices:
                 text = ", ".join(map(repr, choices))
-                raise OptionError(f"{name} must be one of {text}, not {value!r}", option=name)
+                raise OptionError(f"{name} must be one of {text}, not {options[name]!r}", option=name)
         pin, backend = pin_of(given.get("pin")), given.get("backend") or None
         if pin is not None:
-            checks["detect"] = False
             _refuse_contradictions(pin, {"model": model, "backend": backend, "renderer": renderer}, options, given)
-            options = {**DEFAULTS, **pin.options, "image_processor": options["image_processor"]}
-            by_name = pin.match.upper() in (Match.NAMED.name, Match.PARITY.name)
-            renderer = pin.renderer if by_name else None
-            kept = recorded({**options, "date": None})
-            return cls(pin.model, pin.backend, renderer, "renderer", options, kept, pin, **checks)
+            options |= {**pin.options, "image_processor": options["image_processor"], "detect": False}
+            renderer = pin.renderer if pin.match.upper() in (Match.NAMED.name, Match.PARITY.name) else None
+            return cls(pin.model, pin.backend, renderer, "renderer", options, recorded({**options, "date": None}), pin)
         if model is None:
             model = str(getattr(tokenizer, "name_or_path", "") or "")
         if not model and tokenizer is None:
             raise NoBackendError("neither a model nor a tokenizer was given", fix="pass model=, tokenizer= or both")
         backend = backend or os.environ.get("RLLM_RENDERER_BACKEND") or None
-        return cls(model, backend, renderer, spelling, options, recorded({**options, "date": None}), None, **checks)
+        return cls(model, backend, renderer, spelling, options, recorded({**options, "date": None}), None)
 
     def query(self, tokenizer: Any) -> Query:
         """The question for the backends."""
-        options = {name: value for name, value in self.options.items() if name not in ("marker_text", "dropped")}
+        options = {name: value for name, value in self.options.items() if name in Query.__dataclass_fields__}
         options["date"] = options["date"] or datetime.date.today().isoformat()
         options["chat_template_kwargs"] = dict(options["chat_template_kwargs"] or {})
         return Query(self.model, tokenizer, self.renderer, backend=self.backend, **options)
@@ -181,25 +137,19 @@ class Request:
         return [
             registered
             for registered in backends
-            if self.backend in (None, registered.backend.name)
-            and (self.spelling == "renderer" or self.spelling in registered.backend.spellings)
+            if self.backend in (None, registered.backend.name) and self.spelling in ("renderer", *registered.backend.spellings)
         ]
 
 
 def pin_of(given: Any) -> Resolution | None:
-    """The pin as it was passed: a record, its ``to_dict``, or the file that has it.
-
-    Raises:
-        PinMismatchError: It can't be read, or holds none.
-    """
+    """The pin as it was passed: a record, its ``to_dict``, or the file that has it."""
     if given is None or isinstance(given, Resolution):
         return given
     if not isinstance(given, (str, os.PathLike)):
         return Resolution.from_dict(given)
     file, fix = os.fspath(given), "write it: rllm-renderer pin MODEL > FILE"
     try:
-        with open(file, encoding="utf-8") as stream:
-            record = json.load(stream)
+        record = json.loads(pathlib.Path(file).read_text("utf-8"))
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise PinMismatchError(f"the pin {file!r} can't be read: {why}", fix=fix) from error
@@ -209,11 +159,6 @@ def pin_of(given: Any) -> Resolution | None:
 
 
 def _day(value: Any) -> str | None:
-    """The day as ``YYYY-MM-DD``.
-
-    Raises:
-        OptionError: It is none.
-    """
     if value is None:
         return None
     try:
@@ -224,18 +169,15 @@ def _day(value: Any) -> str | None:
 
 def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that differ from their defaults, as JSON values: what a ``Resolution`` keeps."""
-    record = {name: value for name, value in options.items() if value != DEFAULTS[name] and value != {}}
+    kept = {name: value for name, value in options.items() if name not in CHECKS}
+    record = {name: value for name, value in kept.items() if value != DEFAULTS[name] and value != {}}
     if record.get("image_processor") is not None:
         record["image_processor"] = type(record["image_processor"]).__name__
     return record
 
 
 def _refuse_contradictions(pin: Resolution, names: Mapping[str, str | None], options: dict[str, Any], given: Options) -> None:
-    """Check that what was passed beside a pin says the same as the pin.
-
-    Raises:
-        PinMismatchError: It doesn't; ``differences`` has a line for each.
-    """
+    """Check that what was passed beside a pin says the same as the pin."""
     pinned: dict[str, Any] = {"model": pin.model, "backend": pin.backend, "renderer": pin.renderer, **pin.options}
     passed = {name: value for name, value in names.items() if value is not None}
     if os.path.isdir(names["model"] or ""):  # it may hold a checkpoint of the pinned model, which what is written proves

@@ -6,20 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import CreateError, OptionError, ParityError, PinMismatchError, RendererError
-from ..guards.tokenizer_works import check_tokenizer
-from ..normal_form.tokenizer import chat_template, lacking, load_tokenizer
-from ..plugin import Judgement, Match
-from ..plugin.discovery import Installed, cause_of, load_backends, warn_once
-from ..plugin.metadata import installed_version
+from ..errors import CreateError, OptionError, ParityError, RendererError
+from ..guards.tokenizer_works import lacking
+from ..normal_form.tokenizer import chat_template, load_tokenizer
+from ..plugin import Detected, Judgement, Match
+from ..plugin.discovery import cause_of, installed_version, load_backends, warn_once
+from ..plugin.hooks import checked
 from ..renderer.resolution import Resolution
 from ..renderer.resolved import ResolvedRenderer
 from ..renderer.sources import source_digests
 from ..version import __version__
-from .explanation import Explanation, explanation
-from .refusals import refuse_missing_backend, refuse_unparsed_tools, usable
 from .request import Options, Request
-from .selection import Answered, Selection, detected, select
+from .selection import Answered, Selection, best, detected, pin_mismatch, select
+from .verdicts import Explanation, explanation, refuse_unparsed_tools, usable
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,14 +45,14 @@ def resolve(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     """
     request, installed = Request.make(model, tokenizer, options), load_backends()
     if tokenizer is None:  # what fails by names alone fails before anything is loaded
-        usable(_selected(request, None, installed), early=True)
+        usable(select(request, None, installed), early=True)
         tokenizer = load_tokenizer(request.model)
-    selection = detected(_selected(request, tokenizer, installed))
+    selection = detected(select(request, tokenizer, installed))
     renderer = _created(selection)
     proven = _judged(renderer, selection)
-    if proven is not None:
+    if proven is not selection:
         renderer = _created(proven)
-    if request.require_tools:
+    if request.options["require_tools"]:
         refuse_unparsed_tools(renderer)
     _warn(renderer.resolution)
     return renderer
@@ -65,7 +64,7 @@ def select_backend(model: str | None = None, tokenizer: Any = None, **options: U
     Where no backend covers the name, or the renderer by that name differs from the tokenizer's chat template, ``resolve`` with
     a tokenizer may find more than this: see the options ``detect`` and ``parity``.
     """
-    selection = _selected(Request.make(model, tokenizer, options), tokenizer, load_backends())
+    selection = select(Request.make(model, tokenizer, options), tokenizer, load_backends())
     resolution = _recorded(selection, usable(selection))
     _warn(resolution)
     return resolution
@@ -76,28 +75,19 @@ def explain(model: str | None = None, tokenizer: Any = None, **options: Unpack[O
     request, installed = Request.make(model, tokenizer, options), load_backends()
     winner: Answered | None = None
     try:
-        selection = detected(_selected(request, tokenizer, installed))
+        selection = detected(select(request, tokenizer, installed))
         winner = usable(selection)
         faults: list[str] = []
         if selection.by_name and tokenizer is not None:
             renderer = _created(selection)
             faults = _judge(renderer, selection, lambda judgement: [*map(str, judgement.faults())]) or []
-            if _comparable(selection):
-                by_name = selection
-                selection = _judge(renderer, by_name, lambda judgement: _better(judgement, by_name)) or by_name
-                winner = usable(selection)
+            selection = _judged(renderer, selection, enforced=False)
+            winner = usable(selection)
         note = "" if winner[1].match is Match.PARITY else selection.note
         reason = "; ".join(filter(None, [f"{winner[0].backend.name} wins", note, *faults]))
     except RendererError as error:
         reason = str(error).splitlines()[0]
     return explanation(request, tokenizer, installed, winner, reason)
-
-
-def _selected(request: Request, tokenizer: Any, installed: Installed) -> Selection:
-    if request.backend is not None:
-        refuse_missing_backend(request, installed)
-    check_tokenizer(tokenizer)
-    return select(request, tokenizer, installed)
 
 
 def _recorded(selection: Selection, winner: Answered) -> Resolution:
@@ -110,9 +100,8 @@ def _recorded(selection: Selection, winner: Answered) -> Resolution:
     if coverage.match is Match.FALLBACK and selection.note:
         hints.append(selection.note)
     if coverage.match is Match.FALLBACK and request.backend is None:
-        hints += [str(plugin.error) for plugin in installed.plugins if plugin.error is not None and plugin.state != "disabled"]
-        if installed.missing():
-            missing = ", ".join(name for name, _ in installed.missing())
+        hints += [str(plugin.error) for plugin in installed.plugins if plugin.fault is not None and plugin.state != "disabled"]
+        if missing := ", ".join(name for name, _ in installed.missing()):
             hints.append(f"not installed, and may know this model: {missing}; explain() has the commands")
     packages = {registered.distribution: type(backend).__module__.partition(".")[0]}
     packages |= {name: backend.sources.get(name) or name.replace("-", "_") for name in backend.upstream}
@@ -138,12 +127,7 @@ def _as_pinned(resolution: Resolution, pin: Resolution) -> Resolution:
     resolution = replace(resolution, match=pin.match)
     differences = replace(resolution, written=resolution.written or pin.written).differences(pin)
     if differences:
-        lines = "\n  ".join(differences)
-        raise PinMismatchError(
-            f"the pinned resolution of {pin.model!r} can't be reproduced here\n  {lines}",
-            fix="install what was pinned, or write a new pin: rllm-renderer pin MODEL",
-            differences=tuple(differences),
-        )
+        raise pin_mismatch(pin, differences)
     return resolution
 
 
@@ -154,48 +138,37 @@ def _warn(resolution: Resolution) -> None:
 
 
 def _created(selection: Selection) -> ResolvedRenderer:
-    """The winner's renderer.
-
-    Raises:
-        CreateError: It can't be built.
-        RendererError: As the backend's ``create``.
-    """
+    """The winner's renderer."""
     request, winner = selection.request, usable(selection)
     resolution = _recorded(selection, winner)
-    settings = {"marker_text": request.options["marker_text"], "parse_check": request.parse_check == "on"}
+    settings = {"marker_text": request.options["marker_text"], "parse_check": request.options["parse_check"] == "on"}
     try:
         renderer = ResolvedRenderer(winner[0].backend, selection.query, winner[1], resolution, **settings)
-    except OptionError:
+    except RendererError as error:
+        if not isinstance(error, OptionError) and (following := _following(selection, winner)):
+            error.args = (f"{error}\n  or {following}", *error.args[1:])
         raise
     except (Exception, SystemExit) as error:
         lacks = lacking(selection.query.tokenizer, error, f"{resolution.backend}:{resolution.renderer}")
-        raised = lacks or _create_error(selection, winner, error)
-        if raised is error:
-            raise
-        raise raised from error
+        repair = f"pip install {error.name}" if isinstance(error, ModuleNotFoundError) and error.name else "repair it"
+        raise lacks or CreateError(
+            f"backend {resolution.backend!r} of {winner[0].distribution} covers {request.model!r} but can't build "
+            f"{resolution.renderer!r}: {cause_of(error)}",
+            fix=", or ".join(filter(None, (repair, _following(selection, winner)))),
+        ) from error
     if request.pin is not None and request.pin.written:
         renderer.resolution = _as_pinned(renderer.proof(), request.pin)
     return renderer
 
 
-def _create_error(selection: Selection, winner: Answered, error: BaseException) -> RendererError:
-    """What the winner's ``create`` raised, with what would have come next: nothing is taken in its place silently."""
-    registered, coverage = winner
+def _following(selection: Selection, winner: Answered) -> str:
+    """How to take what would come next, if the winner weren't there: nothing is taken in its place silently."""
+    others = [other for other in selection.installed.registered if other is not winner[0]]
     try:
-        following = selection.following()
+        following, _ = best(others, selection.query)
     except RendererError:  # ambiguous, or broken too
         following = None
-    instead = f"take what would come next: backend={following.backend.name!r}" if following else ""
-    if isinstance(error, RendererError):
-        if instead:
-            error.args = (f"{error}\n  or {instead}", *error.args[1:])
-        return error
-    repair = f"pip install {error.name}" if isinstance(error, ModuleNotFoundError) and error.name else "repair it"
-    return CreateError(
-        f"backend {registered.backend.name!r} of {registered.distribution} covers {selection.request.model!r} but can't build "
-        f"{coverage.renderer!r}: {cause_of(error)}",
-        fix=", or ".join(filter(None, (repair, instead))),
-    )
+    return f"take what would come next: backend={following[0].backend.name!r}" if following else ""
 
 
 def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judgement], T | None]) -> T | None:
@@ -204,46 +177,31 @@ def _judge(renderer: ResolvedRenderer, selection: Selection, use: Callable[[Judg
     return selection.installed.first_answer("rllm_renderer_judge", use, **given)
 
 
-def _judged(renderer: ResolvedRenderer, selection: Selection) -> Selection | None:
+def _judged(renderer: ResolvedRenderer, selection: Selection, *, enforced: bool = True) -> Selection:
     """The selection of a renderer that the tokenizer's chat template proves, where it disproves one that won by name.
 
-    Where there is none, what differs is said; and so it is where nothing installed can compare.
-
-    Raises:
-        ParityError: ``parity="error"``, and the renderer differs or can't be compared.
+    Where there is none, what differs is said, or refused by ``parity="error"``, but for ``enforced=False``; so too where
+    nothing installed can compare.
     """
-    mode = selection.request.parity
+    options, winner, tokenizer = selection.request.options, selection.winner, selection.query.tokenizer
+    mode, template = options["parity"], None if tokenizer is None else chat_template(tokenizer)
+    if mode == "off" or template is None or winner is None or winner[1].by_template or winner[1].match is Match.PARITY:
+        return selection
 
-    def judged(judgement: Judgement) -> tuple[Selection | None]:
-        better = _better(judgement, selection)
-        if better is None:
+    def judged(judgement: Judgement) -> Selection:
+        if mode == "prefer" and selection.by_name:
+            better = judgement.better(need_bridge=options["require_bridge"])
+            if better is not None:
+                return selection.replaced(checked(better, "Detected or None", Detected))
+        if enforced:
             judgement.enforce(mode)
-        return (better,)
+        return selection
 
-    if mode == "off" or not _comparable(selection):
-        return None
     answer = _judge(renderer, selection, judged)
-    if answer is None:
+    if answer is None and enforced:
         text = f"{renderer!r} can't be compared with the tokenizer's chat template: no plugin here does that"
         fix = "; or ".join(filter(None, (selection.installed.template_fix(), "parity='off'")))
         if mode == "error":
             raise ParityError(text, fix=fix)
         warn_once(f"{text}\n  fix: {fix}", key=("parity isn't checked",))  # once, as it is the same for every model
-    return answer and answer[0]
-
-
-def _better(judgement: Judgement, selection: Selection) -> Selection | None:
-    request = selection.request
-    if request.parity != "prefer" or not selection.by_name:
-        return None
-    better = judgement.better(need_bridge=request.require_bridge)
-    return None if better is None else selection.replaced(better)
-
-
-def _comparable(selection: Selection) -> bool:
-    """Whether the tokenizer has a chat template to compare the winner with, by which it wasn't found."""
-    tokenizer = selection.query.tokenizer
-    if selection.winner is None or tokenizer is None:
-        return False
-    coverage = selection.winner[1]
-    return not coverage.by_template and coverage.match is not Match.PARITY and chat_template(tokenizer) is not None
+    return answer or selection

@@ -6,15 +6,18 @@ equal from two distributions is an error. The asking stops at the level of prior
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ..errors import AmbiguousBackendError, PluginError
+from ..errors import AmbiguousBackendError, BackendUnavailableError, PinMismatchError, PluginError, RendererError
+from ..guards.tokenizer_works import check_tokenizer
 from ..plugin import Coverage, Detected, Match, Query, Registered, Unavailable
-from ..plugin.answers import ask
-from ..plugin.discovery import Installed, registered_by, strict, warn_once
+from ..plugin.discovery import Installed, strict, warn_once
+from ..plugin.distributions import KNOWN_PLUGINS, absent
+from ..plugin.hooks import ask
+from ..renderer.resolution import Resolution
 from .request import Request
 
 Answered = tuple[Registered, Coverage]
@@ -25,12 +28,8 @@ class Selection:
     """What came of asking the backends.
 
     Attributes:
-        request: What was asked.
-        query: What the backends were asked.
-        installed: All that is installed.
         addressed: The backends that were asked, or would have been.
-        winner: The best match with its coverage; ``None`` where nothing covers.
-        unavailable: Backends that know the model and can't serve it here.
+        unavailable: Those that know the model and can't serve it here.
         by_name: Whether a backend's own rules on the model's name chose, and nothing that the user forced or pinned.
         note: What came of the search by the chat template, where there was one.
     """
@@ -57,24 +56,22 @@ class Selection:
         query = replace(self.query, renderer=detected.coverage.renderer)
         return replace(self, winner=winner, query=query, by_name=False, note=detected.reason)
 
-    def following(self) -> Registered | None:
-        """The backend that would come next, if the winner weren't there."""
-        others = [other for other in self.installed.registered if self.winner is None or other is not self.winner[0]]
-        winner, _ = best(others, self.query)
-        return None if winner is None else winner[0]
-
 
 def select(request: Request, tokenizer: Any, installed: Installed) -> Selection:
-    """Ask the backends that the request addresses, and choose by their answers.
-
-    Raises:
-        AmbiguousBackendError: Two distributions claim the model equally.
-        DuplicatePluginError: A plugin whose name two distributions take would win, or might.
-        PluginError: Under ``RLLM_RENDERER_STRICT=1``, a plugin that fails.
-    """
+    """Ask the backends that the request addresses, and choose by their answers, by which no duplicate plugin may win."""
+    _refuse_missing_backend(request, installed)
+    check_tokenizer(tokenizer)
     query, addressed = request.query(tokenizer), request.addressed(installed.registered)
     winner, unavailable = best(addressed, query)
-    _refuse_duplicates(request, query, installed, winner)
+    duplicates = [plugin for plugin in installed.plugins if plugin.state == "duplicate"]
+    for plugin in duplicates:
+        rivals = request.addressed(plugin.registered)
+        if winner is not None:
+            rivals = [rival for rival in rivals if rival.backend.priority >= winner[0].backend.priority]
+        if plugin.fault is not None and best(rivals, query)[0] is not None:
+            raise plugin.fault
+    for plugin in duplicates:
+        warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
     by_rule = winner is not None and winner[1].match in (Match.FAMILY, Match.EXACT)
     by_name = by_rule and request.renderer is None and request.pin is None
     return Selection(request, query, installed, tuple(addressed), winner, tuple(unavailable), by_name)
@@ -84,21 +81,17 @@ def detected(selection: Selection) -> Selection:
     """The selection after the search for a renderer by the tokenizer's chat template, where no backend covers the name."""
     request, query, winner = selection.request, selection.query, selection.winner
     forced = request.backend is not None and winner is not None and winner[1].by_template
-    if not selection.fallback or not request.detect or forced or query.tokenizer is None:
+    if not selection.fallback or not request.options["detect"] or forced or query.tokenizer is None:
         return selection
     given = {"query": query, "backends": selection.addressed}
-    found = selection.installed.first_answer("rllm_renderer_detect", selection.replaced, **given)
-    return found or selection
+    return selection.installed.first_answer("rllm_renderer_detect", selection.replaced, **given) or selection
 
 
 def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None, list[tuple[Registered, Unavailable]]]:
-    """The winner, and who would serve the model if it could; errors as ``select``.
-
-    A backend whose ``covers`` fails is like a plugin that can't be loaded: said, and the others go on.
-    """
+    """The winner of backends in order of priority, and who would serve the model if it could; a backend whose ``covers`` fails
+    is among those."""
     unavailable: list[tuple[Registered, Unavailable]] = []
-    by_priority = sorted(backends, key=lambda registered: -registered.backend.priority)
-    for _, level in groupby(by_priority, key=lambda registered: registered.backend.priority):
+    for _, level in groupby(backends, key=lambda registered: registered.backend.priority):
         covering: list[Answered] = []
         for registered in level:
             try:
@@ -116,28 +109,9 @@ def best(backends: Iterable[Registered], query: Query) -> tuple[Answered | None,
     return None, unavailable
 
 
-def _refuse_duplicates(request: Request, query: Query, installed: Installed, winner: Answered | None) -> None:
-    """Raise for a plugin whose name, or a backend's, another takes too, if it competes for this model; else only warn."""
-    for plugin in installed.plugins:
-        if plugin.state != "duplicate" or plugin.error is None:
-            continue
-        for registered in request.addressed(registered_by(plugin)):
-            try:
-                competes = winner is None or registered.backend.priority >= winner[0].backend.priority
-                covers = competes and isinstance(ask(registered, query), Coverage)
-            except PluginError:
-                continue
-            if covers:
-                raise plugin.error
-    for plugin in installed.plugins:
-        if plugin.state == "duplicate":
-            warn_once(str(plugin.error), key=(plugin.name, plugin.distribution, plugin.version))
-
-
 def _best_of(covering: list[Answered], model: str) -> Answered:
-    """Of backends of equal priority."""
     top = max(coverage.match for _, coverage in covering)
-    equal = [(registered, coverage) for registered, coverage in covering if coverage.match == top]
+    equal = [answered for answered in covering if answered[1].match == top]
     distributions = sorted({registered.distribution for registered, _ in equal})
     if len(distributions) > 1:
         names = sorted(registered.backend.name for registered, _ in equal)
@@ -147,4 +121,37 @@ def _best_of(covering: list[Answered], model: str) -> Answered:
             fix=" or ".join(f"backend={name!r}" for name in names),
             backends=tuple(names),
         )
-    return min(equal, key=lambda answered: (answered[0].plugin, answered[0].order))
+    return equal[0]
+
+
+def _refuse_missing_backend(request: Request, installed: Installed) -> None:
+    """Check that the backend which the user or a pin named is there."""
+    name, known = request.backend, sorted(registered.backend.name for registered in installed.registered)
+    if name is None or name in known:
+        return
+    faults = [plugin.fault for plugin in installed.plugins if plugin.fault and name in (plugin.name, *plugin.backends)]
+    if faults:
+        error = BackendUnavailableError(f"backend {name!r} was asked for, but {faults[-1]}")
+        error.__cause__ = faults[-1].__cause__ or faults[-1]
+    elif name in KNOWN_PLUGINS:
+        state, fix = absent(KNOWN_PLUGINS[name])
+        said = "isn't installed" if state == "not installed" else f"has {state}"
+        error = BackendUnavailableError(f"backend {name!r} {said}", fix=fix)
+    else:
+        error = BackendUnavailableError(f"backend {name!r} isn't installed", fix=f"installed are {', '.join(known) or 'none'}")
+    raise error if request.pin is None else pin_is_gone(request.pin, error)
+
+
+def pin_is_gone(pin: Resolution, error: RendererError) -> PinMismatchError:
+    why = str(error).splitlines()[0]
+    return pin_mismatch(pin, [f"{pin.backend}:{pin.renderer} of {pin.plugin or 'a plugin'} was pinned, and {why}"])
+
+
+def pin_mismatch(pin: Resolution, differences: Sequence[str]) -> PinMismatchError:
+    """The error about a pin that other things are installed for, a line for each."""
+    pinned = (pin.plugin, *(f"{name}=={version}" for name, version in pin.upstream.items()))
+    return PinMismatchError(
+        "\n  ".join([f"the pinned resolution of {pin.model!r} can't be reproduced here", *differences]),
+        fix=f"install what was pinned ({' '.join(filter(None, pinned))}), or write a new pin: rllm-renderer pin MODEL",
+        differences=tuple(differences),
+    )

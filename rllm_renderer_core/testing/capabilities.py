@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ..errors import BridgeDeclined
+from ..normal_form.ids import BridgedTokens
 from ..normal_form.messages import normalize_messages
 from ..normal_form.tools import normalize_tools
 from ..renderer.resolved import ResolvedRenderer
-from ..types import RenderedTokens
 from .checks import bridge, completions, ids_of_bridge
 from .turns import CONVERSATIONS, TURNS, Turn
 from .wrapping import wrap
@@ -66,9 +68,9 @@ class Capabilities:
         return renderer if isinstance(renderer, ResolvedRenderer) else wrap(renderer, getattr(renderer, "tokenizer", None))
 
     def _need(self, *capabilities: str) -> None:
-        for each in capabilities:
-            if not getattr(self, each):
-                pytest.skip(f"{type(self).__name__} declares {each}=False")
+        for name in capabilities:
+            if not getattr(self, name):
+                pytest.skip(f"{type(self).__name__} declares {name}=False")
 
     def _able(self, cases: Sequence[Any]) -> Iterator[Any]:
         return (self._fitting(case) for case in cases if all(getattr(self, each) for each in case.needs))
@@ -76,7 +78,7 @@ class Capabilities:
     def _fitting(self, case: Any) -> Any:
         """The case, without declarations where the renderer has none; skipped where it needs what isn't declared."""
         self._need(*case.needs)
-        return case if self.declarations else case.undeclared()
+        return case if self.declarations else replace(case, declares=False)
 
     @property
     def _settings(self) -> settings:
@@ -85,18 +87,13 @@ class Capabilities:
             max_examples=self.examples, deadline=None, database=None, derandomize=True, suppress_health_check=checks
         )
 
-    def _bridged(self, resolved: ResolvedRenderer, turn: Turn) -> list[tuple[list[int], list[int], RenderedTokens]]:
-        found = []
-        reason = "there is no completion to bridge"
-        for prompt, sampled in completions(resolved, turn, self.reasoning):
-            out = bridge(resolved, prompt, sampled, turn)
-            if isinstance(out, RenderedTokens):
-                found.append((prompt, sampled, out))
-            else:
-                reason = out.reason
-        if not found:
-            pytest.skip(f"declined: {reason}")
-        return found
+    def _bridged(self, resolved: ResolvedRenderer, turn: Turn) -> list[tuple[list[int], list[int], BridgedTokens]]:
+        self._need("bridges")
+        tried = [(*given, bridge(resolved, *given, turn)) for given in completions(resolved, turn, self.reasoning)]
+        bridged = [(prompt, sampled, out) for prompt, sampled, out in tried if isinstance(out, BridgedTokens)]
+        if not bridged:
+            pytest.skip("; ".join(["declined", *(out.reason for *_, out in tried if isinstance(out, BridgeDeclined))]))
+        return bridged
 
     def _jobs(self, resolved: ResolvedRenderer, on: Any) -> list[Callable[[], Any]]:
         """Calls of everything on ``on``, which is ``resolved``, its copy or its bare renderer."""
@@ -106,8 +103,7 @@ class Capabilities:
             jobs.append(partial(on.render, messages, tools=tools, add_generation_prompt=True))
             jobs.append(partial(on.render_ids, messages, tools=tools))
         for turn in self._able(TURNS):
-            new, tools = normalize_messages(turn.new), normalize_tools(turn.tools)
-            previous = normalize_messages([turn.assistant])[0]
+            (previous, *new), tools = normalize_messages(turn.messages), normalize_tools(turn.tools)
             for prompt, sampled in completions(resolved, turn, self.reasoning):
                 jobs.append(partial(on.parse_response, sampled, tools=tools, prompt_ids=prompt))
                 jobs.append(partial(ids_of_bridge, on, prompt, sampled, new, tools, previous))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
 
 from ..errors import BridgeDeclined, ContractError, RendererError
-from ..normal_form.ids import common_prefix
+from ..normal_form.ids import BridgedTokens, common_prefix
 from ..normal_form.messages import normalize_messages
 from ..normal_form.tokenizer import added_tokens, control_ids
 from ..normal_form.tools import normalize_tools
@@ -45,25 +46,15 @@ def oracle_of(resolved: ResolvedRenderer, oracle: Callable[..., Any] | None) -> 
     """A second bridge over full renders of the same renderer (see ``Capabilities.oracle``); ``None`` where there is none."""
     if oracle is None:
         return None
-    return oracle(
-        lambda messages, tools: resolved.render_ids(messages, tools=tools, add_generation_prompt=True),
-        resolved.get_stop_token_ids(),
-        closing_ids(resolved),
-    )
+    render = partial(resolved.render_ids, add_generation_prompt=True)
+    return oracle(lambda messages, tools: render(messages, tools=tools), resolved.get_stop_token_ids(), closing_ids(resolved))
 
 
 def check_delta(
-    resolved: ResolvedRenderer,
-    oracle: Any,
-    turn: Turn,
-    prompt: list[int],
-    sampled: list[int],
-    out: RenderedTokens,
-    *,
-    closes: bool,
+    resolved: ResolvedRenderer, oracle: Any, turn: Turn, prompt: list[int], sampled: list[int], out: BridgedTokens, closes: bool
 ) -> None:
     """Against the conversation rendered as a whole, and against the seam where it proves a bridge."""
-    delta = out.token_ids[len(prompt) + len(sampled) :]
+    delta, tools = out.token_ids[len(prompt) + len(sampled) :], normalize_tools(turn.tools)
     whole = resolved.render_ids([*OPENING, turn.assistant, *turn.new], tools=turn.tools, add_generation_prompt=True)
     before, behind = whole[: len(whole) - len(delta)], whole[len(whole) - len(delta) :]
     assert delta == behind, "the delta isn't how the whole conversation, rendered, ends"
@@ -75,19 +66,14 @@ def check_delta(
     if oracle is None:
         return
     try:
-        proven = oracle.bridge_to_next_turn(
-            prompt,
-            sampled,
-            normalize_messages(turn.new),
-            tools=normalize_tools(turn.tools),
-            previous_message=normalize_messages([turn.assistant])[0],
-        )
+        previous, *new = normalize_messages(turn.messages)
+        proven = oracle.bridge_to_next_turn(prompt, sampled, new, tools=tools, previous_message=previous)
     except BridgeDeclined:
         return
     assert delta == proven.token_ids[len(prompt) + len(sampled) :], "the delta differs from what the seam proves"
 
 
-def bridge(resolved: ResolvedRenderer, prompt: list[int], sampled: list[int], turn: Turn) -> RenderedTokens | BridgeDeclined:
+def bridge(resolved: ResolvedRenderer, prompt: list[int], sampled: list[int], turn: Turn) -> BridgedTokens | BridgeDeclined:
     """A bridge, checked for the prefix guarantee: prompt, completion and more, or a decline."""
     out = resolved.try_bridge(prompt, sampled, turn.new, tools=turn.tools, previous_message=turn.assistant)
     if isinstance(out, BridgeDeclined):

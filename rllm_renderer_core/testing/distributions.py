@@ -44,7 +44,8 @@ def fake_distribution(
     root = Path(path).resolve()
     written = [_write(root / file, text) for file, text in _module_files(modules or {}).items()]
     info = root / f"{name.replace('-', '_')}-{version}.dist-info"
-    _write(info / "METADATA", _metadata(name, version, requires))
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+    _write(info / "METADATA", "\n".join(lines) + "\n")
     lines = [f"[{group}]", *(f"{key} = {value}" for key, value in (entry_points or {}).items())]
     _write(info / "entry_points.txt", "\n".join(lines) + "\n")
     _write(info / "RECORD", "".join(f"{file.relative_to(root)},,\n" for file in [*written, *info.iterdir()]))
@@ -62,19 +63,11 @@ def fake_distribution(
         importlib.invalidate_caches()
 
 
-def _metadata(name: str, version: str, requires: Iterable[str]) -> str:
-    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    return "\n".join([*lines, *(f"Requires-Dist: {each}" for each in requires)]) + "\n"
-
-
 def _module_files(modules: Mapping[str, str]) -> dict[str, str]:
     """Paths of source files; a name that others are inside of is a package, and so is each parent."""
     parents = {module.rsplit(".", depth)[0] for module in modules for depth in range(1, module.count(".") + 1)}
     sources = {**dict.fromkeys(sorted(parents), ""), **modules}
-    return {
-        f"{module.replace('.', '/')}/__init__.py" if module in parents else f"{module.replace('.', '/')}.py": source
-        for module, source in sources.items()
-    }
+    return {f"{name.replace('.', '/')}{'/__init__' if name in parents else ''}.py": source for name, source in sources.items()}
 
 
 def _write(file: Path, text: str) -> Path:
@@ -89,9 +82,7 @@ def _forget(files: Iterable[Path]) -> None:
     names = {file.name for file in gone}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if (
-            isinstance(file, str) and os.path.basename(file) in names and Path(file).resolve() in gone
-        ):  # by a symlinked path too
+        if isinstance(file, str) and os.path.basename(file) in names and Path(file).resolve() in gone:  # by a symlink too
             del sys.modules[name]
     for file in gone:
         file.unlink(missing_ok=True)

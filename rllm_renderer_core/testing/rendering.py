@@ -10,7 +10,6 @@ import pytest
 
 from ..errors import RendererError
 from ..normal_form.messages import normalize_messages
-from ..normal_form.tools import normalize_tools
 from ..renderer.resolved import ResolvedRenderer
 from ..types import ToolCall, ToolSpec
 from . import turns as script
@@ -30,32 +29,28 @@ class RenderingChecks(Capabilities):
             ids = resolved.render_ids(conversation.messages, tools=conversation.tools, add_generation_prompt=opener)
             assert out.token_ids == ids, "render and render_ids differ"
             assert ids and all(type(token) is int for token in ids), "ids must be a non-empty list of int"
-            roles = [message["role"] for message in conversation.messages]
-            check_attribution(out, roles)
+            check_attribution(out, [message["role"] for message in conversation.messages])
 
     def test_every_message_shows_in_the_ids(self, resolved: ResolvedRenderer) -> None:
         for conversation in self._able(CONVERSATIONS):
             ids = resolved.render_ids(conversation.messages, tools=conversation.tools)
             for index, message in enumerate(conversation.messages):
                 if message["content"]:
-                    other = [*conversation.messages]
-                    other[index] = {**message, "content": "zq9 " + message["content"]}
-                    changed = resolved.render_ids(other, tools=conversation.tools)
+                    changed = resolved.render_ids(conversation.altered(index).messages, tools=conversation.tools)
                     assert changed != ids, f"{conversation.name}: message {index} ({message['role']}) doesn't show"
 
     def test_declarations_show_or_are_refused(self, resolved: ResolvedRenderer) -> None:
-        normal, tools = normalize_messages(OPENING), normalize_tools(declared_tools())
+        def ids(tools: Any) -> list[int]:
+            return list(resolved.upstream.render_ids(normalize_messages(OPENING), tools=tools, add_generation_prompt=True))
+
         if not self.declarations:
             with pytest.raises(RendererError):
-                resolved.upstream.render_ids(normal, tools=tools, add_generation_prompt=True)
+                ids(declared_tools())
             return
-        ids = resolved.upstream.render_ids(normal, tools=tools, add_generation_prompt=True)
         for index in range(2):
-            other = normalize_tools(declared_tools())
-            assert other is not None
+            other = declared_tools()
             other[index]["function"]["name"] = "zq9"
-            changed = resolved.upstream.render_ids(normal, tools=other, add_generation_prompt=True)
-            assert list(changed) != list(ids), f"the declaration of tool {index} doesn't show, and isn't refused"
+            assert ids(other) != ids(declared_tools()), f"the declaration of tool {index} doesn't show, and isn't refused"
 
     @pytest.mark.parametrize("conversation", CONVERSATIONS, **by_name)
     def test_render_equals_the_reference(self, resolved: ResolvedRenderer, conversation: Conversation) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
 Messages = list[dict[str, Any]]
+Case = TypeVar("Case", bound="Conversation")
 
 ARGUMENTS = {"q": "tea leaves", "deep": True}
 REASONING = "Weighing it."
@@ -17,17 +19,10 @@ REASONING = "Weighing it."
 
 def declared_tools() -> list[dict[str, Any]]:
     """Two tools, made anew, so that a renderer that changes them spoils no other test."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": name,
-                "description": what,
-                "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
-            },
-        }
-        for name, what in (("look", "Look something up."), ("count", "Count things."))
-    ]
+    schema = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+    declared = {"look": "Look something up.", "count": "Count things."}.items()
+    functions = [{"name": name, "description": what, "parameters": copy.deepcopy(schema)} for name, what in declared]
+    return [{"type": "function", "function": function} for function in functions]
 
 
 def user(content: str) -> dict[str, Any]:
@@ -54,86 +49,70 @@ TWO_CALLS = assistant("", call("look", 0), call("count", 1))
 
 
 @dataclass(frozen=True)
-class Turn:
-    """An assistant turn that was sampled, and what follows it. ``needs`` are names of capabilities; tools are declared where it
-    has calls, but for renderers without declarations."""
-
-    name: str
-    assistant: dict[str, Any]
-    new: Messages
-    needs: tuple[str, ...] = ()
-    declares: bool = True
-
-    @property
-    def tools(self) -> list[dict[str, Any]] | None:
-        return declared_tools() if self.declares and self.assistant.get("tool_calls") else None
-
-    def undeclared(self) -> Turn:
-        """The same without declarations."""
-        return replace(self, declares=False)
-
-    def altered(self, index: int) -> Messages:
-        """The new messages, one of them with another text."""
-        return [{**m, "content": f"zq9 {m['content']}"} if at == index else m for at, m in enumerate(self.new)]
-
-
-TURNS = (
-    Turn("a user", TEXT, [user("And lids?")]),
-    Turn("a user with edges", TEXT, [user("  Größe 日本 é😀? \n")]),
-    Turn("two users", TEXT, [user("And lids?"), user("And cups?")], ("users_in_a_row",)),
-    Turn("a system message and a user", TEXT, [{"role": "system", "content": "Be kind."}, user("Lids?")], ("system_in_new",)),
-    Turn("a result", ONE_CALL, [result("look", 0, "five")], ("calls", "results")),
-    Turn(
-        "a result without name", ONE_CALL, [{"role": "tool", "tool_call_id": "call_0", "content": "five"}], ("calls", "results")
-    ),
-    Turn("an empty result", ONE_CALL, [result("look", 0, "")], ("calls", "results")),
-    Turn("a result and a user", ONE_CALL, [result("look", 0, "five"), user("Sure?")], ("calls", "results")),
-    Turn(
-        "two results", TWO_CALLS, [result("look", 0, "five"), result("count", 1, "6")], ("calls", "results", "parallel_calls")
-    ),
-    Turn(
-        "results in reverse",
-        TWO_CALLS,
-        [result("count", 1, "6"), result("look", 0, "five")],
-        ("calls", "results", "parallel_calls"),
-    ),
-)
-
-
-@dataclass(frozen=True)
 class Conversation:
-    """A whole conversation to render."""
+    """A conversation to render. Tools are declared where it has calls or shows declarations, but for renderers without them."""
 
     name: str
     messages: Messages
-    needs: tuple[str, ...] = ()
-    declares: bool = False
+    more_needs: tuple[str, ...] = ()
+    declares: bool = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the capabilities that a renderer must have."""
+        calls = max(len(message.get("tool_calls", ())) for message in self.messages)
+        results = any(message["role"] == "tool" for message in self.messages)
+        shown = {"calls": calls > 0, "results": results, "parallel_calls": calls > 1}
+        return (*(name for name, shows in shown.items() if shows), *self.more_needs)
 
     @property
     def tools(self) -> list[dict[str, Any]] | None:
-        return declared_tools() if self.declares else None
+        return declared_tools() if self.declares and {"calls", "declarations"}.intersection(self.needs) else None
 
-    def undeclared(self) -> Conversation:
-        """The same without declarations."""
-        return replace(self, declares=False)
+    def altered(self: Case, index: int) -> Case:
+        """The same with another text in one message."""
+        message = self.messages[index]
+        other = {**message, "content": f"zq9 {message['content']}"}
+        return replace(self, messages=[*self.messages[:index], other, *self.messages[index + 1 :]])
 
 
+class Turn(Conversation):
+    """An assistant's turn that was sampled, and the messages that follow it."""
+
+    @property
+    def assistant(self) -> dict[str, Any]:
+        return self.messages[0]
+
+    @property
+    def new(self) -> Messages:
+        return self.messages[1:]
+
+
+FIVE = result("look", 0, "five")
+RESULTS = [FIVE, result("count", 1, "6")]
+TURNS = (
+    Turn("a user", [TEXT, user("And lids?")]),
+    Turn("a user with edges", [TEXT, user("  Größe 日本 é😀? \n")]),
+    Turn("two users", [TEXT, user("And lids?"), user("And cups?")], ("users_in_a_row",)),
+    Turn("a system message and a user", [TEXT, {"role": "system", "content": "Be kind."}, user("Lids?")], ("system_in_new",)),
+    Turn("a result", [ONE_CALL, FIVE]),
+    Turn("a result without name", [ONE_CALL, {"role": "tool", "tool_call_id": "call_0", "content": "five"}]),
+    Turn("an empty result", [ONE_CALL, result("look", 0, "")]),
+    Turn("a result and a user", [ONE_CALL, FIVE, user("Sure?")]),
+    Turn("two results", [TWO_CALLS, *RESULTS]),
+    Turn("results in reverse", [TWO_CALLS, *RESULTS[::-1]]),
+)
 CONVERSATIONS = (
     Conversation("a user", [user("How many apples?")]),
     Conversation("a system message and a user", OPENING),
     Conversation("a finished turn", [*OPENING, TEXT]),
     Conversation("a second query", [*OPENING, TEXT, user("And lids?")]),
     Conversation("reasoning", [*OPENING, {**TEXT, "reasoning_content": REASONING}], ("reasoning",)),
-    Conversation("tools declared", OPENING, ("declarations",), declares=True),
-    Conversation("a call", [*OPENING, ONE_CALL], ("calls",), declares=True),
-    Conversation("a result", [*OPENING, ONE_CALL, result("look", 0, "five")], ("calls", "results"), declares=True),
-    Conversation(
-        "a query after a result",
-        [*OPENING, ONE_CALL, result("look", 0, "five"), TEXT, user("Lids?")],
-        ("calls", "results"),
-        declares=True,
-    ),
-    Conversation("two results", [*OPENING, TWO_CALLS, *TURNS[8].new], ("calls", "results", "parallel_calls"), declares=True),
+    Conversation("tools declared", OPENING, ("declarations",)),
+    Conversation("a call", [*OPENING, ONE_CALL]),
+    Conversation("a result", [*OPENING, ONE_CALL, FIVE]),
+    Conversation("a query after a result", [*OPENING, ONE_CALL, FIVE, TEXT, user("Lids?")]),
+    Conversation("two results", [*OPENING, TWO_CALLS, *RESULTS]),
 )
 
 _WORDS = st.sampled_from(["", " ", "\n", "five", "  edges \n", "Größe 日本", "😀", "None", "{}", "</s>", "a\n\nb", "0042"])
@@ -147,18 +126,21 @@ def turns(draw: st.DrawFn, capabilities: Any) -> Turn:
     roles = ["user", "system"] if capabilities.system_in_new else ["user"]
     most = 2 if capabilities.users_in_a_row else 1
     queries = [{"role": draw(st.sampled_from(roles)), "content": draw(texts)} for _ in range(draw(st.integers(0, most)))]
-    count = draw(
-        st.integers(0, (3 if capabilities.parallel_calls else 1) if capabilities.calls and capabilities.results else 0)
-    )
+    calls = 3 if capabilities.parallel_calls else 1
+    count = draw(st.integers(0, calls if capabilities.calls and capabilities.results else 0))
     if not count:
-        return Turn("generated", assistant(draw(texts) + "four"), queries or [user(draw(texts))])
+        return Turn("generated", [assistant(draw(texts) + "four"), *(queries or [user(draw(texts))])])
     names = [draw(st.sampled_from(["look", "count"])) for _ in range(count)]
     results = [result(name, at, draw(texts)) for at, name in enumerate(names)]
     if draw(st.booleans()):
-        results = [{key: value for key, value in each.items() if key != "name"} for each in results]
+        results = [{key: value for key, value in message.items() if key != "name"} for message in results]
     results = draw(st.permutations(results))
-    calls = [call(name, at) for at, name in enumerate(names)]
-    return Turn("generated", assistant("", *calls), [*results, *queries], declares=capabilities.declarations)
+    sampled = assistant("", *(call(name, at) for at, name in enumerate(names)))
+    return Turn(
+        "generated",
+        [sampled, *results, *queries],
+        declares=capabilities.declarations,
+    )
 
 
 def token_lists(special: Sequence[int], plain: Sequence[int]) -> st.SearchStrategy[list[int]]:

@@ -300,7 +300,7 @@ def test_an_entry_point_listed_twice_is_one_plugin(install):
     assert states(check=True) == {"a": "loaded"}
 
 
-def test_one_name_with_two_values_is_said_and_not_loaded(install):
+def test_one_name_with_two_values_is_said_and_not_loaded(install, monkeypatch):
     info = install("rllm-renderer-a", source=plugin("a"), modules={"mod_b": "raise AssertionError"})
     install("rllm-renderer-good", source=plugin("good"))
     text = (info / "entry_points.txt").read_text()
@@ -310,6 +310,8 @@ def test_one_name_with_two_values_is_said_and_not_loaded(install):
     assert names == ["good"] and states(check=True) == {"a": "broken", "good": "loaded"}
     assert f"its entry_points.txt has {value!r} and 'mod_b' under this one name" in error_of("a") and len(warned) == 1
     assert value not in sys.modules and "mod_b" not in sys.modules
+    monkeypatch.setenv("RLLM_RENDERER_DISABLED", "a")
+    assert states() == {"a": "disabled", "good": "found"}
 
 
 def test_the_same_name_from_two_distributions_is_an_error_that_names_both(install):

@@ -9,8 +9,9 @@ import re
 import pytest
 
 from rllm_renderer_core import errors
-from rllm_renderer_core.plugin import Backend, HookSpec, Match
+from rllm_renderer_core.plugin import Backend, Match
 from rllm_renderer_core.plugin.distributions import REPOSITORY
+from rllm_renderer_core.plugin.hooks import HookSpec
 from rllm_renderer_core.resolving.request import Options
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

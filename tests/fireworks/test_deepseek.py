@@ -12,6 +12,7 @@ pytest.importorskip("rllm_renderer_fireworks")
 
 import fireworks_oracle as oracle
 import shapes
+from rllm_renderer_training import Rollout
 
 import rllm_renderer_core as core
 
@@ -125,7 +126,7 @@ def test_a_system_message_among_the_new_ones_shows(renderer, official, continued
 
 
 def test_a_rollout_declines_nothing(renderer, official, continued, tools):
-    rollout = core.Rollout(renderer)
+    rollout = Rollout(renderer)
     prompt = rollout.begin(shapes.OPENING, tools=tools)
     _, completion = sampled(official, shapes.OPENING, shapes.TWO_CALLS, tools)
     parsed = rollout.record(completion)

@@ -49,7 +49,8 @@ def pin():
 
 
 def test_it_has_digests_of_the_sources_and_of_what_they_write(pin):
-    assert set(pin["sources"]) == {"rllm-renderer-fireworks", "fireworks-training-cookbook", "tinker-cookbook"}
+    ours = {f"rllm-renderer-{name}" for name in ("fireworks", "tinker", "template")}
+    assert set(pin["sources"]) == ours | {"fireworks-training-cookbook", "tinker-cookbook"}
     assert pin["written"] and pin["upstream"]["fireworks-training-cookbook"]
 
 

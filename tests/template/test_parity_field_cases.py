@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import real_tokenizers
 import shapes
-from rllm_renderer_template.chat_template.names import TEMPLATE_BACKEND
+from rllm_renderer_template.chat_template.template import TEMPLATE_BACKEND
 from rllm_renderer_template.parity.comparison import template_renderer
 from rllm_renderer_template.parity.probes import FIVE, LIDS, ONE_CALL, OPENING
 

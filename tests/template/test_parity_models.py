@@ -60,7 +60,7 @@ def light_backends():
 def test_who_is_found(model):
     found = detect(light_backends(), Query(HIDDEN, hidden(model)))
     assert (found.winner.name if found.winner else None) == FOUND.get(model), found.outcome
-    assert [each.name for each in found.passed] == ([FOUND[model]] if model in FOUND else [])
+    assert [tried.name for tried in found.tried if tried.passed] == ([FOUND[model]] if model in FOUND else [])
     if model not in FOUND:
         assert "the nearest is " in found.outcome or "no installed backend has a renderer" in found.outcome
     else:

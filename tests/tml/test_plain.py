@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from rllm_renderer_tml.corrections import Context, rows_for
+from rllm_renderer_tml.corrections.context import Context
+from rllm_renderer_tml.corrections.plain import only_texts
+from rllm_renderer_tml.corrections.splices import Splices
+from rllm_renderer_tml.corrections.table import rows_for
 from rllm_renderer_tml.families import FAMILIES
-from rllm_renderer_tml.plain import only_texts
-from rllm_renderer_tml.splices import Splices
 
 SYSTEM, USER, SPOKEN = ({"role": role, "content": f"{role} says é."} for role in ("system", "user", "assistant"))
 PLAIN = ([USER], [SYSTEM, USER], [USER, SPOKEN, USER], [SYSTEM, USER, SPOKEN, USER, SPOKEN, USER])
@@ -33,7 +34,7 @@ def test_no_row_changes_what_is_plain(family):
     for messages in PLAIN:
         assert only_texts(messages)
         splices = Splices(None, frozenset())
-        context = Context(splices, None, False, {}, True)
+        context = Context(splices, None, {})
         for row in rows_for(family.name):
             assert row.rewrite is None or row.rewrite(list(messages), context) == messages, row.why
         assert not splices

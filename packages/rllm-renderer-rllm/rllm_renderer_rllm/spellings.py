@@ -16,9 +16,9 @@ from typing import Any
 from rllm_renderer_core.errors import OptionError, PluginError
 from rllm_renderer_core.normal_form.tokenizer import load_tokenizer
 from rllm_renderer_core.plugin import Registered
-from rllm_renderer_core.plugin.answers import renderer_names
 from rllm_renderer_core.plugin.discovery import load_backends, warn_once
 from rllm_renderer_core.plugin.distributions import install_command
+from rllm_renderer_core.plugin.hooks import renderer_names
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.resolving import resolver
 from rllm_renderer_core.resolving.request import pin_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
 from rllm_renderer_core.types import Renderer
 
@@ -20,7 +19,12 @@ class FireworksBackend(Backend):
     priority: ClassVar[int] = 40
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "image_processor"})
     spellings: ClassVar[frozenset[str]] = frozenset({"renderer_name"})
-    upstream: ClassVar[tuple[str, ...]] = (cookbook.DISTRIBUTION, "tinker-cookbook")
+    upstream: ClassVar[tuple[str, ...]] = (
+        cookbook.DISTRIBUTION,
+        "tinker-cookbook",
+        "rllm-renderer-tinker",  # the adapter
+        "rllm-renderer-template",  # the bridge and the parser
+    )
     sources: ClassVar[Mapping[str, str]] = {
         cookbook.DISTRIBUTION: cookbook.RENDERERS,
         "tinker-cookbook": "tinker_cookbook.renderers",
@@ -48,23 +52,15 @@ class FireworksBackend(Backend):
             BackendUnavailableError: The cookbook is broken, or not what it was when ``covers`` was asked.
             OptionError: ``thinking`` where there is no such variant, ``image_processor`` for a renderer of text.
         """
+        from rllm_renderer_tinker.factory import no_such_variant, text_alone
+
         if thinking_variant(coverage.renderer, query.thinking) is None:
-            raise OptionError(
-                f"thinking={query.thinking}: backend {self.name!r} has no such variant of {coverage.renderer!r}",
-                fix="leave thinking out, or name another renderer=",
-                option="thinking",
-                backend=self.name,
-            )
+            raise no_such_variant(query.thinking, coverage.renderer, self.name)
         from .renderer import build
 
         renderer = build(coverage.renderer, query.tokenizer, query.image_processor, query.date)
         if query.image_processor is not None and not renderer.supports_media:
-            raise OptionError(
-                f"image_processor: renderer {coverage.renderer!r} of backend {self.name!r} renders text alone",
-                fix="leave image_processor out, or name the renderer of a vision model",
-                option="image_processor",
-                backend=self.name,
-            )
+            raise text_alone(coverage.renderer, self.name)
         return renderer
 
     def renderer_names(self) -> Iterable[str]:

@@ -7,25 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from rllm_renderer_tinker.corrections import CORRECTIONS as TINKER
-from rllm_renderer_tinker.corrections import (
-    QWEN_RESULTS,
-    Correction,
+from rllm_renderer_tinker.corrections import QWEN_RESULTS, Correction, rows_for
+from rllm_renderer_tinker.rewrites import (
+    Messages,
     glue_results,
     inline_reasoning,
     needs_query,
     only_roles,
-    rows_for,
     spoken,
     think_as_text,
     trim,
 )
 
-from . import qwen
-
-Messages = list[dict[str, Any]]
+from .models import qwen
 
 
 def first_system_alone(messages: Messages) -> Messages:
@@ -55,7 +51,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(TRIMMED, "refuses a conversation without a user", needs_query),
     Correction(TRIMMED, "trims every text", trim("user", "system", "assistant", "tool")),
     Correction((*QWEN3_6, "qwen3_6_preserved"), "reads reasoning that the text has in it", inline_reasoning()),
-    Correction(("minimax_m3",), "takes <think> for text", finish=think_as_text),
+    Correction(("minimax_m3",), "takes <think> for text", finish=think_as_text()),
     Correction(
         ("minimax_m3",),
         "reads reasoning that the text has in it",

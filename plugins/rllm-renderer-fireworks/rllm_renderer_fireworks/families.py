@@ -188,7 +188,7 @@ THINKING: dict[str, tuple[str | None, str | None]] = {
 
 
 FORMS: dict[str, str] = {"gemma4_e2b": "gemma4", "glm5_0": "glm5", "qwen3_8_disable_thinking": "qwen3_8"}
-"""Formats that the cookbook has no name for, under names of ours: made from its renderer of this name; see ``forms``."""
+"""Formats that the cookbook has no name for, under names of ours: made from its renderer of this name; see ``renderer``."""
 
 DATED = frozenset({"muse_glimmer"})
 """Renderers that write the day."""

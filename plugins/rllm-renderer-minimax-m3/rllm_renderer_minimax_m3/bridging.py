@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rllm_renderer_core.errors import BridgeDeclined, MessageError
+from rllm_renderer_core.errors import BridgeDeclined
 from rllm_renderer_core.normal_form.messages import has_media
 
 from .markers import Vocabulary
@@ -80,8 +80,3 @@ def _check_results(turn: list[int], cut: bool, previous: Mapping[str, Any] | Non
         raise BridgeDeclined("a tool result follows a turn without a call")
     if cut and content.count(vocabulary.calls_close) < opened:
         raise BridgeDeclined("the completion was cut off inside a tool call, and a result follows")
-
-
-def as_declined(error: MessageError) -> BridgeDeclined:
-    """The decline for new messages that can't be used at all."""
-    return BridgeDeclined(str(error).partition("\n")[0])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rllm_renderer_core.errors import MessageError
+from rllm_renderer_core.errors import BridgeDeclined, MessageError
 from rllm_renderer_core.normal_form.ids import BridgedTokens
 from rllm_renderer_core.normal_form.messages import normalize_messages
 from rllm_renderer_core.normal_form.tools import normalize_tools
 from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
-from .bridging import as_declined, check_messages, check_turn
+from .bridging import check_messages, check_turn
 from .markers import CLOSE, Vocabulary
 from .options import Options
 from .parsing import Thinking, open_turn, parse, thinking_state
@@ -114,7 +114,7 @@ class MiniMaxM3Renderer:
             )
             chunks = list(conversation_chunks(messages, 0, self.options, called=True))
         except MessageError as error:
-            raise as_declined(error) from error
+            raise BridgeDeclined(str(error).partition("\n")[0]) from error
         out = RenderedTokens([], [], [])
         if missing:
             _extend(out, [self._vocabulary.close], -1)

@@ -23,13 +23,14 @@ Rewrite = Callable[[list[Numbered]], list[Numbered]]
 
 @dataclass(frozen=True)
 class Correction:
-    """One row: ``rewrite`` for the ``families``, where ``when`` is true of the variant, in renders, bridges or both."""
+    """One row: ``rewrite`` for the ``families``, where ``when`` is true of the variant, in renders (and in a ``scope`` of
+    ``"bridge"`` or ``"both"``, in bridges)."""
 
     families: tuple[str, ...]
     rewrite: Rewrite
     why: str
     when: Callable[[Variant], bool] = lambda variant: True
-    scope: str = "both"
+    scope: str = "render"
 
 
 def corrections_for(variant: Variant, scope: str) -> list[Rewrite]:
@@ -42,6 +43,11 @@ def corrections_for(variant: Variant, scope: str) -> list[Rewrite]:
 
 
 # Rewrites
+
+
+def _by_message(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Rewrite:
+    """Each message by itself."""
+    return lambda messages: [(index, change(message)) for index, message in messages]
 
 
 def _join_results(between: str) -> Rewrite:
@@ -63,9 +69,6 @@ def _join_results(between: str) -> Rewrite:
 def _calls_as_text(open_calls: str, one: Callable[[str, str], str], between: str, close_calls: str) -> Rewrite:
     """Calls of a turn that has several, with the text beside them, become the text that the template writes for them."""
 
-    def rewrite(messages: list[Numbered]) -> list[Numbered]:
-        return [(index, changed(message)) for index, message in messages]
-
     def changed(message: dict[str, Any]) -> dict[str, Any]:
         calls = message.get("tool_calls") or ()
         if len(calls) < 2:
@@ -75,14 +78,11 @@ def _calls_as_text(open_calls: str, one: Callable[[str, str], str], between: str
         rest = {key: value for key, value in message.items() if key != "tool_calls"}
         return {"reasoning_content": "", **rest, "content": message["content"] + open_calls + written + close_calls}
 
-    return rewrite
+    return _by_message(changed)
 
 
 def _only_beside_text(rewrite: Rewrite) -> Rewrite:
-    def beside_text(messages: list[Numbered]) -> list[Numbered]:
-        return [rewrite([pair])[0] if pair[1]["content"].strip() else pair for pair in messages]
-
-    return beside_text
+    return lambda messages: [rewrite([pair])[0] if pair[1]["content"].strip() else pair for pair in messages]
 
 
 def _deepseek_call(name: str, arguments: str) -> str:
@@ -126,11 +126,8 @@ def _no_inline(message: dict[str, Any]) -> bool:
     return "</think>" not in message["content"]
 
 
-def _drop_reasoning(messages: list[Numbered]) -> list[Numbered]:
-    return [
-        (index, {**message, "reasoning_content": ""} if message.get("reasoning_content") else message)
-        for index, message in messages
-    ]
+def _drop_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "reasoning_content": ""} if message.get("reasoning_content") else message
 
 
 def _never_last(messages: list[Numbered]) -> list[Numbered]:
@@ -147,37 +144,26 @@ class _Untrimmed(str):
         return self
 
 
-def _untrimmed_reasoning(messages: list[Numbered]) -> list[Numbered]:
+def _untrimmed_reasoning(message: dict[str, Any]) -> dict[str, Any]:
     """Reasoning as it is, that which the text has in it too."""
-
-    def changed(message: dict[str, Any]) -> dict[str, Any]:
-        reasoning, content = message.get("reasoning_content"), message["content"]
-        if reasoning is None and message["role"] == "assistant" and "</think>" in content:
-            reasoning = content.split("</think>")[0].split("<think>")[-1]
-            message = {**message, "content": content.split("</think>")[-1], "reasoning_content": reasoning}
-        return {**message, "reasoning_content": _Untrimmed(reasoning)} if reasoning else message
-
-    return [(index, changed(message)) for index, message in messages]
+    reasoning, content = message.get("reasoning_content"), message["content"]
+    if reasoning is None and message["role"] == "assistant" and "</think>" in content:
+        reasoning = content.split("</think>")[0].split("<think>")[-1]
+        message = {**message, "content": content.split("</think>")[-1], "reasoning_content": reasoning}
+    return {**message, "reasoning_content": _Untrimmed(reasoning)} if reasoning else message
 
 
-def _text_is_text(messages: list[Numbered]) -> list[Numbered]:
+def _text_is_text(message: dict[str, Any]) -> dict[str, Any]:
     """Sets the reasoning of each turn, as upstream would look for it in the text otherwise."""
-    return [
-        (index, {"reasoning_content": "", **message} if message["role"] == "assistant" else message)
-        for index, message in messages
-    ]
+    return {"reasoning_content": "", **message} if message["role"] == "assistant" else message
 
 
-def _last_close_counts(messages: list[Numbered]) -> list[Numbered]:
+def _last_close_counts(message: dict[str, Any]) -> dict[str, Any]:
     """Of ``A </think> B </think> C`` the template keeps ``A`` as reasoning and ``C`` as content, upstream ``B </think> C``."""
-
-    def changed(message: dict[str, Any]) -> dict[str, Any]:
-        if message["role"] != "assistant" or message["content"].count("</think>") < 2 or "reasoning_content" in message:
-            return message
-        reasoning, *_, content = message["content"].split("</think>")
-        return {**message, "content": f"{reasoning}</think>{content}"}
-
-    return [(index, changed(message)) for index, message in messages]
+    if message["role"] != "assistant" or message["content"].count("</think>") < 2 or "reasoning_content" in message:
+        return message
+    reasoning, *_, content = message["content"].split("</think>")
+    return {**message, "content": f"{reasoning}</think>{content}"}
 
 
 def _not_thinking(variant: Variant) -> bool:
@@ -189,18 +175,17 @@ CORRECTIONS: tuple[Correction, ...] = (
         ("deepseek-v3",),
         _join_results("<｜tool▁output▁end｜>\n<｜tool▁output▁begin｜>"),
         "the template writes a newline between parallel results",
+        scope="both",
     ),
     Correction(
         ("deepseek-v3", "deepseek-r1"),
         _calls_as_text("<｜tool▁calls▁begin｜>", _deepseek_call, "\n", "<｜tool▁calls▁end｜>"),
         "the template writes a newline between parallel calls",
-        scope="render",
     ),
     Correction(
         ("deepseek-v3", "deepseek-r1"),
         _system_first,
         "the template moves every system message to the beginning; upstream makes users of the later ones",
-        scope="render",
     ),
     Correction(
         ("deepseek-v4",),
@@ -210,66 +195,57 @@ CORRECTIONS: tuple[Correction, ...] = (
     ),
     Correction(
         ("glm-5.1",),
-        _untrimmed_reasoning,
+        _by_message(_untrimmed_reasoning),
         "the template trims no reasoning",
-        scope="render",
     ),
     Correction(
         ("qwen3", "qwen3.5", "qwen3.6", "glm-4.5", "glm-5", "minimax-m2"),
-        _last_close_counts,
+        _by_message(_last_close_counts),
         "the template cuts the text of an answer at its last close of reasoning, upstream at its first",
         when=lambda variant: not variant.unthinking_qwen3,
-        scope="render",
     ),
     Correction(
         ("kimi-k2.5",),
-        _text_is_text,
+        _by_message(_text_is_text),
         "the template reads no reasoning out of the text; upstream drops it there",
-        scope="render",
     ),
     Correction(
         ("glm-4.5",),
         _only_beside_text(_calls_as_text("\n", _glm45_call, "\n", "")),
         "the template writes a newline between parallel calls beside text too",
-        scope="render",
     ),
     Correction(
         ("qwen3.5", "qwen3.6"),
         _forget_old_wrappers,
         "with thinking off the template drops the empty thinking block of old turns; upstream keeps it on purpose",
         when=lambda variant: _not_thinking(variant) and not variant.fields.get("preserve_thinking"),
-        scope="render",
     ),
     Correction(
         ("qwen3",),
-        _drop_reasoning,
+        _by_message(_drop_reasoning),
         "the template of Instruct-2507 has no reasoning",
         when=lambda variant: variant.unthinking_qwen3,
-        scope="render",
     ),
     Correction(
         ("qwen3",),
-        _text_is_text,
+        _by_message(_text_is_text),
         "the template of Instruct-2507 reads no reasoning out of the text",
         when=lambda variant: variant.unthinking_qwen3,
-        scope="render",
     ),
     Correction(
         ("qwen3",),
         _never_last,
         "the template of Instruct-2507 writes no empty thinking block into a last assistant message",
         when=lambda variant: variant.unthinking_qwen3,
-        scope="render",
     ),
     Correction(
         ("kimi-k2.5",),
-        _drop_reasoning,
+        _by_message(_drop_reasoning),
         "with thinking off the template of Kimi-K2.6 drops the reasoning of the current turn too, that of K2.5 doesn't",
         when=lambda variant: (
             _not_thinking(variant)
             and (variant.model.endswith("Kimi-K2.6") or (not variant.model and "preserve_thinking" in variant.template))
         ),
-        scope="render",
     ),
 )
 

@@ -56,30 +56,17 @@ def _template_fields(query: Query, coverage: Coverage, config_class: Any, varian
     fields = dict(query.chat_template_kwargs)
     unknown = sorted(set(fields) - allowed)
     if unknown:
-        raise OptionError(
-            f"backend {BACKEND!r} can't honour chat_template_kwargs {', '.join(map(repr, unknown))}: the template of {family} "
-            f"has {', '.join(sorted(allowed)) or 'no variables'}",
-            fix=f"leave {', '.join(unknown)} out",
-            option="chat_template_kwargs",
-            backend=BACKEND,
-        )
+        what = f" {', '.join(map(repr, unknown))}: the template of {family} has {', '.join(sorted(allowed)) or 'no variables'}"
+        raise _cannot("chat_template_kwargs", what, f"leave {', '.join(unknown)} out")
     if fields.get("low_effort") and family == "nemotron-3" and "low_effort" not in template and "Super" not in listed:
-        raise OptionError(
-            f"backend {BACKEND!r} can't honour chat_template_kwargs 'low_effort': only the template of Nemotron 3 Super has it",
-            fix="leave low_effort out",
-            option="chat_template_kwargs",
-            backend=BACKEND,
-        )
+        what = " 'low_effort': only the template of Nemotron 3 Super has it"
+        raise _cannot("chat_template_kwargs", what, "leave low_effort out")
     switch = next((name for name in SWITCHES if name in allowed), None)
     if query.thinking is not None:
         if switch is None:
             others = sorted(allowed & {"reasoning_effort"})
-            raise OptionError(
-                f"backend {BACKEND!r} can't honour thinking={query.thinking}: the template of {family} has no such switch",
-                fix=f"use chat_template_kwargs with {others[0]}" if others else "leave thinking out",
-                option="thinking",
-                backend=BACKEND,
-            )
+            fix = f"use chat_template_kwargs with {others[0]}" if others else "leave thinking out"
+            raise _cannot("thinking", f"={query.thinking}: the template of {family} has no such switch", fix)
         if fields.setdefault(switch, query.thinking) is not query.thinking:
             raise OptionError(
                 f"thinking={query.thinking} and chat_template_kwargs {switch}={fields[switch]!r} contradict each other",
@@ -140,12 +127,12 @@ def _refuse_2507(query: Query, variant: Variant) -> None:
     what = "no reasoning" if variant.unthinking_qwen3 else "always reasoning" if variant.opens_thinking else None
     asked = query.thinking if query.thinking is not None else query.chat_template_kwargs.get("enable_thinking")
     if what is not None and asked is not None:
-        raise OptionError(
-            f"backend {BACKEND!r} can't honour thinking={asked}: the template of {query.model or 'this model'} has {what}",
-            fix="leave thinking out",
-            option="thinking",
-            backend=BACKEND,
-        )
+        why = f"={asked}: the template of {query.model or 'this model'} has {what}"
+        raise _cannot("thinking", why, "leave thinking out")
+
+
+def _cannot(option: str, why: str, fix: str) -> OptionError:
+    return OptionError(f"backend {BACKEND!r} can't honour {option}{why}", fix=fix, option=option, backend=BACKEND)
 
 
 def config_for(config_class: Any, variant: Variant, query: Query) -> Any:
@@ -162,12 +149,8 @@ def config_for(config_class: Any, variant: Variant, query: Query) -> Any:
     except ValueError as error:
         problems = getattr(error, "errors", None)
         text = "; ".join(str(each["msg"]) for each in problems()) if callable(problems) else str(error)
-        raise OptionError(
-            f"backend {BACKEND!r} can't honour chat_template_kwargs {dict(query.chat_template_kwargs)!r}: {text}",
-            fix="correct the value",
-            option="chat_template_kwargs",
-            backend=BACKEND,
-        ) from error
+        why = f" {dict(query.chat_template_kwargs)!r}: {text}"
+        raise _cannot("chat_template_kwargs", why, "correct the value") from error
 
 
 class _Named:
@@ -222,12 +205,7 @@ def _upstream(query: Query, variant: Variant, config: Any) -> Any:
 
 def _with_processor(renderer: Any, view: Any, config: Any, query: Query) -> Any:
     if "processor" not in inspect.signature(type(renderer).__init__).parameters:
-        raise OptionError(
-            f"backend {BACKEND!r} can't honour image_processor: {config.name} renders text alone",
-            fix="leave image_processor out",
-            option="image_processor",
-            backend=BACKEND,
-        )
+        raise _cannot("image_processor", f": {config.name} renders text alone", "leave image_processor out")
     processor = query.image_processor
     if not hasattr(processor, "image_processor"):  # the image half alone, which is all that upstream uses of it
         processor = SimpleNamespace(image_processor=processor)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from rllm_renderer_template.blocks.formats import block_parser
-from rllm_renderer_template.parser.learned import LearnedParser
+from rllm_renderer_template import LearnedParser, block_parser
 
-from rllm_renderer_core.errors import BridgeDeclined, MessageError, ToolError
+from rllm_renderer_core.errors import BridgeDeclined
 from rllm_renderer_core.normal_form.ids import IdsView
-from rllm_renderer_core.normal_form.pairing import in_call_order, places_among, results_in
 from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
-from .corrections import Numbered, Rewrite, corrections_for, is_query, opener_for
+from .corrections import Numbered, Rewrite, corrections_for, opener_for
 from .families import Variant, family_of
 from .parsing import Parser
+from .refusals import bridgeable, refuse_messages, refuse_tools
 from .turn_ends import GemmaResponses, TurnEnd
 
 Ids = list[int]
@@ -37,10 +35,10 @@ class PrimeRenderer:
         self.upstream = upstream
         self.variant = variant
         self.tokenizer = tokenizer
-        self._family = family_of(variant.family)
+        family = family_of(variant.family)
         self._stops = frozenset(upstream.get_stop_token_ids())
         # Harmony's reasoning is a channel, not a pair of markers; TurnEnd finds a stop inside it.
-        marked = self._family.reasons and variant.family != "gpt-oss"
+        marked = family.reasons and variant.family != "gpt-oss"
         self._in_render = corrections_for(variant, "render")
         self._in_bridge = corrections_for(variant, "bridge")
         self._opener = opener_for(variant, self._encode)
@@ -56,7 +54,7 @@ class PrimeRenderer:
             takes_views=True,
             supports_media=media,  # where a processor was given
             # Kimi prints a name where there is one, else the role: one that the client didn't send would change the ids.
-            fills_result_names=self._family.identity != "id",
+            fills_result_names=family.identity != "id",
             encodes_spans_apart=True,
             reasoning_ids=lambda: None if marked else (),
             second_parser=lambda: self._second_parser,
@@ -76,14 +74,8 @@ class PrimeRenderer:
         Raises:
             MessageError: A message that the format or upstream would drop, or can't attribute to a tool.
         """
-        self._refuse_messages(messages)
-        self._refuse_tools(tools)
-        numbered = self._rewritten(messages, self._in_render)
-        out = self.upstream.render(
-            list(messages) if numbered is None else [message for _, message in numbered],
-            tools=tools,
-            add_generation_prompt=add_generation_prompt,
-        )
+        given, numbered = self._prepared(messages, tools)
+        out = self.upstream.render(given, tools=tools, add_generation_prompt=add_generation_prompt)
         ids, indices, sampled = out.token_ids, list(out.message_indices), list(out.sampled_mask)
         if numbered is not None:
             indices = [-1 if index < 0 else numbered[index][0] for index in indices]
@@ -96,64 +88,26 @@ class PrimeRenderer:
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
     ) -> Ids:
         """As ``render``, the ids alone."""
-        self._refuse_messages(messages)
-        self._refuse_tools(tools)
-        numbered = self._rewritten(messages, self._in_render)
-        ids: Ids = self.upstream.render_ids(
-            list(messages) if numbered is None else [message for _, message in numbered],
-            tools=tools,
-            add_generation_prompt=add_generation_prompt,
-        )
+        given, _ = self._prepared(messages, tools)
+        ids: Ids = self.upstream.render_ids(given, tools=tools, add_generation_prompt=add_generation_prompt)
         if add_generation_prompt:
             self._open(ids, [], [], messages)
         return ids
 
-    def _refuse_messages(self, messages: Sequence[Message]) -> None:
-        if not messages:
-            raise MessageError("there is no message to render")
-        roles = self._family.roles
-        if self._family.needs_user and not any(is_query(message) for message in messages):
-            raise MessageError(
-                f"there is no message of a user's, and {self.variant.family} needs one", fix="add a user message"
-            )
-        for index, message in enumerate(messages):
-            role = message["role"]
-            if roles and role not in roles:
-                raise MessageError(
-                    f"message {index} has the role {role!r}, which {self.variant.family} doesn't have",
-                    fix=f"use one of {', '.join(sorted(roles))}",
-                    index=index,
-                )
-            if role == "tool" and self._family.identity == "name" and not message.get("name"):
-                raise MessageError(
-                    f"message {index} (tool) has no name and no id of a call before it, and {self.variant.family} writes the "
-                    "tool's name",
-                    fix="give it the tool_call_id of its call, or a name",
-                    index=index,
-                )
+    def _prepared(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> tuple[list[Any], list[Numbered] | None]:
+        """See ``_rewritten``; raises for what the format or upstream would drop."""
+        refuse_messages(messages, self.variant)
+        refuse_tools(tools, self.variant)
+        return self._rewritten(list(messages), self._in_render)
 
-    def _refuse_tools(self, tools: Sequence[Any] | None) -> None:
-        for index, tool in enumerate(tools or () if self._family.escapes_tools else ()):
-            parameters = tool["function"].get("parameters") or {}
-            parts = [value for key, value in parameters.items() if key not in ("properties", "type")]
-            for each in (parameters.get("properties") or {}).values():
-                parts += [value for key, value in each.items() if key not in ("type", "description")]
-            if any(json.dumps(part) != json.dumps(part, ensure_ascii=False) for part in parts if not isinstance(part, str)):
-                raise ToolError(
-                    f"tool {index} ({tool['function']['name']}): the package 'renderers' escapes letters beyond ASCII in its "
-                    f"parameters, which the template of {self.variant.family} writes as they are",
-                    fix="write them in ASCII, or choose another backend=",
-                    index=index,
-                )
-
-    def _rewritten(self, messages: Sequence[Message], rewrites: list[Rewrite]) -> list[Numbered] | None:
-        """The messages as upstream should see them, or ``None``: as they are."""
+    def _rewritten(self, messages: list[Any], rewrites: list[Rewrite]) -> tuple[list[Any], list[Numbered] | None]:
+        """The messages as upstream should see them, and these with the caller's indices; ``None``: as they are."""
         if not rewrites:
-            return None
+            return messages, None
         numbered: list[Numbered] = [(index, dict(message)) for index, message in enumerate(messages)]
         for rewrite in rewrites:
             numbered = rewrite(numbered)
-        return numbered
+        return [message for _, message in numbered], numbered
 
     def _open(self, ids: Ids, indices: list[Any], sampled: list[Any], messages: Sequence[Message]) -> None:
         """Corrects the opener in place: the lists are upstream's own results, and may be long."""
@@ -201,10 +155,11 @@ class PrimeRenderer:
         """
         # Not copied where they are lists: a history is long, and upstream changes neither.
         prompt, sampled = _as_list(previous_prompt_ids), _as_list(previous_completion_ids)
-        new = self._ready(prompt, new_messages, previous_message)
+        if any(media in prompt for media in self._media_ids):
+            raise BridgeDeclined("the previous prompt has media, whose data a bridge doesn't get")
+        new = bridgeable(new_messages, previous_message, self.variant)
         closed = self._end.closed(prompt, sampled, new)
-        numbered = self._rewritten(new, self._in_bridge) if self._in_bridge else None
-        given = new if numbered is None else [message for _, message in numbered]
+        given, numbered = self._rewritten(new, self._in_bridge)
         if self._gemma is not None:
             out = self._gemma.bridge(prompt, closed, given, tools)
         else:
@@ -218,35 +173,6 @@ class PrimeRenderer:
         if self._opener is not None:
             self._open(ids, indices, mask, new)
         return RenderedTokens(ids, indices or None, mask or None, out.multi_modal_data)
-
-    def _ready(self, prompt: Ids, messages: Sequence[Message], previous: Message | None) -> list[dict[str, Any]]:
-        """The new messages, in the order in which the format writes them; declines what upstream would guess or lose."""
-        family, name = self._family, self.variant.family
-        results = [message for message in messages if message["role"] == "tool"]
-        for index, message in enumerate(messages):
-            role = message["role"]
-            if family.roles and role not in family.roles:
-                raise BridgeDeclined(f"new message {index} has the role {role!r}, which {name} doesn't have")
-            if family.no_system_in_bridge and role in ("system", "developer"):
-                raise BridgeDeclined(f"new message {index} is a {role} message: {family.no_system_in_bridge}")
-            if role == "tool" and family.identity == "name" and not message.get("name"):
-                raise BridgeDeclined(f"new message {index} (tool): {name} writes the tool's name, which isn't known")
-            if role == "tool" and family.identity == "id" and not message.get("tool_call_id"):
-                raise BridgeDeclined(f"new message {index} (tool): {name} writes the call's id, which isn't known")
-        if family.one_call and len(results) > 1:
-            raise BridgeDeclined(f"{name} has one call a turn, and there are {len(results)} results")
-        for media in self._media_ids:
-            if media in prompt:
-                raise BridgeDeclined("the previous prompt has media, whose data a bridge doesn't get")
-        new = [dict(message) for message in messages]
-        return self._in_call_order(new, previous) if family.ordered and len(results) > 1 else new
-
-    def _in_call_order(self, new: list[dict[str, Any]], previous: Message | None) -> list[dict[str, Any]]:
-        calls = [call.get("id") or None for call in (previous or {}).get("tool_calls") or ()]
-        places = places_among(calls, [new[index].get("tool_call_id") for index in results_in(new)])
-        if places is None or len(places) != len(calls):
-            raise BridgeDeclined(f"{self.variant.family} writes results in the order of their calls, which isn't known")
-        return in_call_order(new, places)
 
 
 def _as_list(ids: Sequence[int]) -> Ids:

@@ -12,12 +12,8 @@ def remembered(tokenizer: Any, what: str, *more: Any) -> dict[Any, Any]:
     """A dict that lives as long as the tokenizer, for its templates, tokens and ``more`` as they are now.
 
     What is kept in it saves work and never changes an answer: a template, a special token or an added token that is changed
-    afterwards has a dict of its own. Nothing in it may refer to the tokenizer, which it would keep alive for ever.
-
-    Args:
-        tokenizer: With or without a chat template.
-        what: What is remembered.
-        more: What else it depends on, as values whose ``repr`` tells them apart.
+    afterwards has a dict of its own. Nothing in it may refer to the tokenizer, which it would keep alive for ever. ``more`` are
+    values whose ``repr`` tells them apart.
     """
     decoder = getattr(tokenizer, "added_tokens_decoder", None)  # asked once: of 6,000 tokens (Gemma 3) it costs milliseconds
     if isinstance(decoder, dict):

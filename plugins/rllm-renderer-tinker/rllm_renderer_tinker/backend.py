@@ -6,11 +6,11 @@ import importlib.util
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
 from rllm_renderer_core.types import Renderer
 
 from . import catalog
+from .factory import build, no_such_variant, text_alone
 
 UPSTREAM = "tinker-cookbook"
 BASE_MODEL_RENDERER = "role_colon"
@@ -23,7 +23,7 @@ class TinkerBackend(Backend):
     priority: ClassVar[int] = 50
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "image_processor"})
     spellings: ClassVar[frozenset[str]] = frozenset({"renderer_name"})
-    upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
+    upstream: ClassVar[tuple[str, ...]] = (UPSTREAM, "rllm-renderer-template")
     sources: ClassVar[Mapping[str, str]] = {UPSTREAM: "tinker_cookbook.renderers"}
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
@@ -53,23 +53,12 @@ class TinkerBackend(Backend):
             OptionError: ``thinking`` where the family has no such variant, ``image_processor`` for a renderer of text.
         """
         if catalog.thinking_variant(coverage.renderer, query.thinking, catalog.builtin_names()) is None:
-            raise OptionError(
-                f"thinking={query.thinking}: backend {self.name!r} has no such variant of {coverage.renderer!r}",
-                fix="leave thinking out, or name another renderer=",
-                option="thinking",
-                backend=self.name,
-            )
-        from .factory import build
+            raise no_such_variant(query.thinking, coverage.renderer, self.name)
         from .renderer import TinkerRenderer
 
         upstream = build(coverage.renderer, query.tokenizer, query.image_processor, query.model)
         if query.image_processor is not None and getattr(upstream, "image_processor", None) is not query.image_processor:
-            raise OptionError(
-                f"image_processor: renderer {coverage.renderer!r} of backend {self.name!r} renders text alone",
-                fix="leave image_processor out, or name the renderer of a vision model",
-                option="image_processor",
-                backend=self.name,
-            )
+            raise text_alone(coverage.renderer, self.name)
         if coverage.dated:
             upstream.current_date = query.date
         return TinkerRenderer(upstream, coverage.renderer, query.tokenizer)

@@ -125,21 +125,18 @@ def thinking_variant(name: str, thinking: bool | None, names: frozenset[str]) ->
     if thinking is None:
         return name
     base = family(name)
-    off = next((each for each in (f"{base}_disable_thinking",) if each in names), None)
-    on = next((each for each in (f"{base}_thinking",) if each in names), None)
-    if off is None:
+    off, on = f"{base}_disable_thinking", f"{base}_thinking"
+    if off not in names:
         return None
+    # With a variant that turns it on (DeepSeek V3), the plain name doesn't think.
+    plain_thinks = on not in names
     if thinking:
-        # With a variant that turns it on (DeepSeek V3), the plain name doesn't think.
-        wanted = on or (name if name != off else base)
+        wanted = on if not plain_thinks else base if name == off else name
         return wanted if name in (base, wanted) else None
-    plain = base if on is not None else off
-    return name if name in (off, plain) else off if name == base or is_default_effort(name) else None
-
-
-def is_default_effort(name: str) -> bool:
-    """Whether the variant only sets how hard the model thinks: turning thinking off then contradicts nothing."""
-    return name.endswith("_reasoning")
+    if name == off or (name == base and not plain_thinks):
+        return name
+    # A variant that only sets how hard the model thinks: turning thinking off contradicts nothing.
+    return off if name == base or name.endswith("_reasoning") else None
 
 
 def shows_date(name: str) -> bool:

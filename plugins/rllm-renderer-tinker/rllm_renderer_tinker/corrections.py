@@ -15,12 +15,8 @@ from typing import Any
 from . import turns
 from .catalog import family
 from .rewrites import (
-    INDEX,
-    MERGED,
     Blank,
-    Messages,
     Rewrite,
-    as_given,
     as_parts,
     closing_empty,
     collect_systems,
@@ -36,33 +32,11 @@ from .rewrites import (
     only_given_system,
     only_roles,
     refuse_names,
-    say_nothing,
     spoken,
-    think_as_text,
     trim,
     untrimmed,
     without_harmony_system,
 )
-
-__all__ = [
-    "CORRECTIONS",
-    "INDEX",
-    "MERGED",
-    "QWEN_RESULTS",
-    "Correction",
-    "Messages",
-    "Rewrite",
-    "finished",
-    "glue_results",
-    "inline_reasoning",
-    "needs_query",
-    "only_roles",
-    "rewritten",
-    "rows_for",
-    "spoken",
-    "think_as_text",
-    "trim",
-]
 
 
 @dataclass(frozen=True)
@@ -74,13 +48,11 @@ class Correction:
         why: What the official template does.
         rewrite: Messages in normal form to messages in normal form, before tools are declared.
         finish: The same, once the messages that declare tools stand before them.
-        tools_in_bridge: False where tools are part of the first turn alone and upstream can't render them: then a bridge needs
-            no tools, although a render does.
         results_as_given: True where a result's name shows only where the caller gave one: then the core fills in none.
         letters_in_tools: True where upstream escapes letters beyond ASCII in declarations.
-        attributes: What is different on the twin of upstream's renderer that this adapter works with.
-        changes: Attributes that change: from upstream's value to the twin's.
-        with_tools: Attributes that change while tools are declared: from their value to their value.
+        changes: Attributes that change on the twin of upstream's renderer that this adapter works with, by what makes the
+            twin's value of upstream's.
+        with_tools: The same, while tools are declared.
         harmony: True where completions are harmony's, of which a render shows but few forms; others are learned.
         only: Suffixes of the variants that the row is for; empty for all.
         but: Suffixes of the variants that it isn't for.
@@ -90,10 +62,8 @@ class Correction:
     why: str
     rewrite: Rewrite | None = None
     finish: Rewrite | None = None
-    tools_in_bridge: bool = True
     results_as_given: bool = False
     letters_in_tools: bool = False
-    attributes: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     with_tools: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     harmony: bool = False
@@ -137,18 +107,18 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(("deepseekv3",), "collects system texts at the start", collect_systems),
     Correction(("gpt_oss",), "reads a leading developer message like a system message", leading_developer),
     Correction(("gpt_oss",), "drops reasoning that an answer follows", drop_answered_reasoning),
-    Correction(("gpt_oss",), "prints declarations with their brace on the first line", finish=harmony_braces),
+    Correction(("gpt_oss",), "prints declarations with their brace on the first line", finish=harmony_braces()),
     Correction(("gpt_oss",), "names the channel of tools in its one system message", finish=without_harmony_system,
                with_tools={"system_prompt_content": lambda text: text + CHANNEL_LINE}, only=EFFORTS),
     Correction(("gpt_oss",), "has a system message besides the developer's", only=EFFORTS,
-               attributes={"_warn_if_user_system_message": say_nothing}),
+               changes={"_warn_if_user_system_message": lambda _: lambda messages: None}),
     Correction(("gpt_oss",), "knows results by a name", name_results("unknown")),
     Correction(("gpt_oss",), "samples a call's header in more orders than it shows", harmony=True),
     Correction(("kimi_k2", "kimi_k25", "kimi_k26"), "knows results by name and id",
                name_results("tool", tool_call_id=Blank()), results_as_given=True),
     Correction(("kimi_k26",), "has no reasoning where it is off", drop_reasoning, only=("_disable_thinking",)),
     Correction(("kimi_k26",), "adds no system text of its own", finish=only_given_system,
-               attributes={"_ensure_system_message": as_given}),
+               changes={"_ensure_system_message": lambda _: lambda messages: messages}),
     Correction(("deepseekv3",), "closes a turn without text too", changes={"render_message": closing_empty}),
     Correction(("deepseekv3",), "needs a user: its opener stands in the user's turn", needs_query),
     Correction(("nemotron3", "nemotron3_ultra", "gpt_oss"), "writes letters of any script in tools", letters_in_tools=True),
@@ -160,19 +130,3 @@ CORRECTIONS: tuple[Correction, ...] = (
 def rows_for(name: str, table: Sequence[Correction] = CORRECTIONS) -> tuple[Correction, ...]:
     """The rows of a renderer, in the order of the table."""
     return tuple(row for row in table if row.applies_to(name))
-
-
-def rewritten(messages: Messages, rows: Sequence[Correction]) -> Messages:
-    """The messages before tools are declared."""
-    for row in rows:
-        if row.rewrite is not None:
-            messages = row.rewrite(messages)
-    return messages
-
-
-def finished(messages: Messages, rows: Sequence[Correction]) -> Messages:
-    """The messages as upstream shall see them."""
-    for row in rows:
-        if row.finish is not None:
-            messages = row.finish(messages)
-    return messages

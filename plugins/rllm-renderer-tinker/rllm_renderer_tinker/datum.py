@@ -1,4 +1,4 @@
-"""A training sequence of ``rllm_renderer_core.supervised`` as Tinker trains on it."""
+"""A training sequence of ``rllm_renderer_training.supervised`` as Tinker trains on it."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from rllm_renderer_core.errors import OptionError
+
 from . import catalog
 
 
@@ -30,3 +32,23 @@ def build(name: str, tokenizer: Any, image_processor: Any = None, model: str | N
             get_renderer.__code__, scope, get_renderer.__name__, get_renderer.__defaults__, get_renderer.__closure__
         )
     return get_renderer(name, tokenizer, image_processor, model)
+
+
+def no_such_variant(thinking: bool | None, renderer: str, backend: str) -> OptionError:
+    """The error for ``thinking`` where a renderer has no variant that thinks, or none that doesn't."""
+    return OptionError(
+        f"thinking={thinking}: backend {backend!r} has no such variant of {renderer!r}",
+        fix="leave thinking out, or name another renderer=",
+        option="thinking",
+        backend=backend,
+    )
+
+
+def text_alone(renderer: str, backend: str) -> OptionError:
+    """The error for ``image_processor`` where a renderer has no use for it."""
+    return OptionError(
+        f"image_processor: renderer {renderer!r} of backend {backend!r} renders text alone",
+        fix="leave image_processor out, or name the renderer of a vision model",
+        option="image_processor",
+        backend=backend,
+    )

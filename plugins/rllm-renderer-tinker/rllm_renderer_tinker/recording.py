@@ -1,12 +1,18 @@
-"""Who wrote which chunk: upstream's own build, with the parts of each message recorded on the way."""
+"""Who wrote which chunk: upstream's own build, with the parts of each message recorded on the way, and their ids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from rllm_renderer_core.errors import UnsupportedContentError
+from rllm_renderer_core.normal_form.tokenizer import added_tokens
+
 from .rewrites import INDEX, MERGED
+
+PLACEHOLDERS = ("<|image_pad|>", "<|media_pad|>", "<image>")
+"""Texts of the one token that a model's processor repeats for an image: Qwen, Kimi, Nemotron."""
 
 
 @dataclass
@@ -31,17 +37,6 @@ class Part:
         return None if MERGED in self.message else int(self.message.get(INDEX, -1))
 
 
-@dataclass
-class _Log:
-    known: dict[int, Part] = field(default_factory=dict)
-
-    def add(self, message: dict[str, Any], rendered: Any) -> None:
-        if rendered.header is not None:
-            self.known[id(rendered.header)] = Part(rendered.header, message, is_header=True)
-        for chunk in rendered.output:
-            self.known[id(chunk)] = Part(chunk, message)
-
-
 def twin_of(upstream: Any, attributes: Mapping[str, Any]) -> Any:
     """A second renderer that shares everything with the first, but has these attributes. The first isn't touched.
 
@@ -58,7 +53,7 @@ def recorded(upstream: Any, messages: Sequence[dict[str, Any]]) -> list[Part]:
     Upstream's ``build_generation_prompt`` runs on a twin of the renderer that notes what each ``render_message`` returned; the
     chunks of the prompt are the same objects. The renderer itself isn't touched.
     """
-    log = _Log()
+    parts: dict[int, Part] = {}
     # What a renderer notes about the conversation while it builds (DeepSeek-V4's notes whether tools are declared) has to be on
     # the object whose messages are rendered.
     twin = twin_of(upstream, {})
@@ -68,15 +63,40 @@ def recorded(upstream: Any, messages: Sequence[dict[str, Any]]) -> list[Part]:
         rendered = plain(message, ctx, **more)
         # What upstream renders besides the conversation, for its opener, isn't one of our messages.
         if INDEX in message:
-            log.add(message, rendered)
+            if rendered.header is not None:
+                parts[id(rendered.header)] = Part(rendered.header, message, is_header=True)
+            parts.update({id(chunk): Part(chunk, message) for chunk in rendered.output})
         return rendered
 
     twin.render_message = render_message
     prompt = twin.build_generation_prompt(list(messages))
-    return [log.known.get(id(chunk), Part(chunk)) for chunk in prompt.chunks]
+    return [parts.get(id(chunk), Part(chunk)) for chunk in prompt.chunks]
 
 
 def split_opener(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
     """The parts up to the last one that a message was rendered to, and those of the opener behind it."""
     last = max((at for at, part in enumerate(parts) if part.message is not None), default=-1)
     return list(parts[: last + 1]), list(parts[last + 1 :])
+
+
+def placeholder_id(tokenizer: Any) -> int | None:
+    """Id of the token that stands for a piece of an image in this vocabulary, or ``None``."""
+    added = added_tokens(tokenizer)
+    return next((added[text] for text in PLACEHOLDERS if text in added), None)
+
+
+def flat_ids(chunks: Iterable[Any], placeholder: int | None, name: str) -> list[int]:
+    """Ids of upstream's chunks, each image as its number of placeholders.
+
+    Raises:
+        UnsupportedContentError: The vocabulary has no placeholder that is known.
+    """
+    ids: list[int] = []
+    for chunk in chunks:
+        if hasattr(chunk, "tokens"):
+            ids.extend(chunk.tokens)
+        elif placeholder is not None:
+            ids.extend([placeholder] * int(chunk.length))
+        else:
+            raise UnsupportedContentError(f"renderer {name!r}: the vocabulary has no image placeholder that is known")
+    return ids

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
-from rllm_renderer_template.blocks.formats import block_parser
-from rllm_renderer_template.blocks.parser import BlockParser
-from rllm_renderer_template.chat_template.template_parser import learned_parser
-from rllm_renderer_template.parser.learned import LearnedParser
-from rllm_renderer_template.seam.bridge import SeamBridge
+from rllm_renderer_template import SeamBridge, SeamedRenderer
 
 from rllm_renderer_core.errors import BridgeDeclined, UnsupportedToolsError
 from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.normal_form.messages import has_media, refuse_media
+from rllm_renderer_core.normal_form.messages import refuse_media
 from rllm_renderer_core.normal_form.pairing import sampled_calls
-from rllm_renderer_core.normal_form.tokenizer import chat_template, control_ids, reasoning_ids
+from rllm_renderer_core.normal_form.tokenizer import control_ids
 from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
-from . import base_models
 from .conversion import ToolDeclarations, to_upstream
-from .corrections import CORRECTIONS, Correction, finished, rewritten, rows_for
-from .images import flat_ids, placeholder_id
-from .recording import Part, recorded, split_opener, twin_of
-from .rewrites import INDEX, unescaped
+from .corrections import CORRECTIONS, Correction, rows_for
+from .parsing import Parser
+from .recording import Part, flat_ids, placeholder_id, recorded, split_opener, twin_of
+from .rewrites import INDEX
 
 
-class TinkerRenderer:
+class TinkerRenderer(SeamedRenderer):
     """Renders, parses and bridges with an upstream renderer.
 
     Args:
@@ -45,19 +40,18 @@ class TinkerRenderer:
         self.supports_media = getattr(upstream, "image_processor", None) is not None
         self._tokenizer = tokenizer
         self._control = control_ids(tokenizer)
-        self._rows = rows_for(name, corrections)
-        self.fills_result_names = not any(row.results_as_given for row in self._rows)
-        different = {key: value for row in self._rows for key, value in row.attributes.items()}
-        different |= {key: change(getattr(upstream, key)) for row in self._rows for key, change in row.changes.items()}
-        self._plain = twin_of(upstream, different)
-        changed = {key: change for row in self._rows for key, change in row.with_tools.items()}
-        values = {key: change(getattr(upstream, key)) for key, change in changed.items() if hasattr(upstream, key)}
-        self._with_tools = twin_of(self._plain, values)
-        self._tools = ToolDeclarations(upstream, name)
+        self._rows = rows = rows_for(name, corrections)
+        self._names_results = not any(row.results_as_given for row in rows)
+        self._plain = _changed(upstream, {key: change for row in rows for key, change in row.changes.items()})
+        self._with_tools = _changed(self._plain, {key: change for row in rows for key, change in row.with_tools.items()})
+        self._tools = ToolDeclarations(upstream, name, unescapes=any(row.letters_in_tools for row in rows))
+        self._placeholder = placeholder_id(tokenizer)
+        self._ids_of = partial(flat_ids, placeholder=self._placeholder, name=name)
         stops = list(upstream.get_stop_sequences())
         self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
         self._stop_strings = [stop for stop in stops if isinstance(stop, str)]
-        self._placeholder = placeholder_id(tokenizer)
+        harmony = any(row.harmony for row in rows)
+        self._parser = Parser(self, tokenizer, self._stop_ids, self._stop_strings, harmony=harmony)
 
     # Rendering
 
@@ -77,19 +71,17 @@ class TinkerRenderer:
         ids: list[int] = []
         indices: list[int | None] = []
         mask: list[bool | None] = []
-        images = False
         for spoken, group in groupby(parts, key=lambda part: part.message):
             together = list(group)
-            pieces = [flat_ids([part.chunk], self._placeholder, self.name) for part in together]
-            images = images or any(image for _, image in pieces)
-            own = [token for piece, _ in pieces for token in piece]
+            own = self._ids_of(part.chunk for part in together)
             ids += own
             indices += [together[0].index] * len(own)
             given = len(own)
             if spoken is not None and spoken["role"] == "assistant":
-                header = sum(len(piece) for part, (piece, _) in zip(together, pieces, strict=True) if part.is_header)
-                given = common_prefix(own, self._opener) or header
+                header = self._ids_of(part.chunk for part in together if part.is_header)
+                given = common_prefix(own, self.opener) or len(header)
             mask += [False] * given + [True] * (len(own) - given)
+        images = any(not hasattr(part.chunk, "tokens") for part in parts)
         return RenderedTokens(ids, indices, mask, _model_input(parts) if images else None)
 
     def render_ids(
@@ -98,22 +90,18 @@ class TinkerRenderer:
         """``render(...).token_ids``; errors as there."""
         if add_generation_prompt:
             prompt = (self._with_tools if tools else self._plain).build_generation_prompt(self._prepared(messages, tools))
-            return flat_ids(prompt.chunks, self._placeholder, self.name)[0]
-        parts = self._parts(messages, tools, False)
-        return flat_ids((part.chunk for part in parts), self._placeholder, self.name)[0]
+            return self._ids_of(prompt.chunks)
+        return self._ids_of(part.chunk for part in self._parts(messages, tools, False))
 
     def _parts(self, messages: Sequence[Message], tools: Sequence[Any] | None, opener: bool) -> list[Part]:
         parts = recorded(self._with_tools if tools else self._plain, self._prepared(messages, tools))
         if opener:
             return parts
         conversation, behind = split_opener(parts)
-        ending = self._before_role(flat_ids((part.chunk for part in behind), self._placeholder, self.name)[0])
+        following = self._ids_of(part.chunk for part in behind)
+        # What upstream writes before the role tag of the next turn although it ends this one: a newline.
+        ending = following[: next((index for index, token in enumerate(following) if token in self._control), 0)]
         return [*conversation, Part(_text_chunk(ending))] if ending else conversation
-
-    def _before_role(self, opener: list[int]) -> list[int]:
-        """What upstream writes before the role tag of the next turn although it ends this one: a newline."""
-        at = next((index for index, token in enumerate(opener) if token in self._control), 0)
-        return opener[:at]
 
     def _prepared(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[dict[str, Any]]:
         """The messages that upstream gets: numbered, corrected, in its form, the tools declared before them."""
@@ -121,32 +109,37 @@ class TinkerRenderer:
         if not self.supports_media:
             refuse_media(numbered, self.name)
         self._refuse_calls(numbered)
-        ready = rewritten(numbered, self._rows)
+        return self._corrected(numbered, tools)
+
+    def _corrected(self, messages: list[dict[str, Any]], tools: Sequence[Any] | None = None) -> list[dict[str, Any]]:
+        for row in self._rows:
+            messages = messages if row.rewrite is None else row.rewrite(messages)
         if tools:
-            ready = self._declared(ready, tools)
-        return to_upstream(finished(ready, self._rows), self.name)
+            messages = self._declared(messages, tools)
+        for row in self._rows:
+            messages = messages if row.finish is None else row.finish(messages)
+        return [to_upstream(message, self.name) for message in messages]
 
     def _refuse_calls(self, messages: Sequence[dict[str, Any]]) -> None:
         """Upstream drops the calls of some formats without a word; a conversation with them would be another one."""
         for message in messages:
-            if (message.get("tool_calls") or message["role"] == "tool") and not self._shows_calls:
-                where = f"message {message[INDEX]} ({message['role']})"
+            if (message.get("tool_calls") or message["role"] == "tool") and not self.shows_calls:
                 raise UnsupportedToolsError(
-                    f"{where}: renderer {self.name!r} has no tool calls and results upstream",
+                    f"message {message[INDEX]} ({message['role']}): renderer {self.name!r} has no tool calls and results "
+                    "upstream",
                     fix="leave them out, or choose another renderer= or backend=",
                     index=message[INDEX],
                 )
 
     @cached_property
-    def _shows_calls(self) -> bool:
+    def shows_calls(self) -> bool:
+        """Whether upstream writes the calls of an assistant's turn."""
         call = {"type": "function", "function": {"name": "probe", "arguments": "{}"}}
         turn = {"role": "assistant", "content": "ping", INDEX: 1}
         opening = {"role": "user", "content": "ping", INDEX: 0}
         with_call, without = (
-            self._plain.build_generation_prompt(
-                to_upstream(finished(rewritten([opening, each], self._rows), self._rows), self.name)
-            ).to_ints()
-            for each in ({**turn, "tool_calls": [call]}, turn)
+            self._plain.build_generation_prompt(self._corrected([opening, message])).to_ints()
+            for message in ({**turn, "tool_calls": [call]}, turn)
         )
         return bool(with_call != without)
 
@@ -156,29 +149,24 @@ class TinkerRenderer:
         if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
             system, index = messages[0]["content"], messages[0][INDEX]
             messages = messages[1:]
-        declared = self._tools.prefix(tools, system)
-        if any(row.letters_in_tools for row in self._rows):
-            declared = [{**each, "content": unescaped(each["content"], system, tools)} for each in declared]
-        return [{**message, INDEX: index} for message in declared] + messages
+        return [{**message, INDEX: index} for message in self._tools.prefix(tools, system)] + messages
+
+    @cached_property
+    def opener(self) -> list[int]:
+        """Ids that open an assistant's turn behind a user's."""
+        _, behind = split_opener(recorded(self._plain, self._prepared([{"role": "user", "content": "ping"}], None)))
+        return self._ids_of(part.chunk for part in behind)
 
     # Parsing and stops
 
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        """A completion, parsed by what is learned from the renders; never raises.
+        """A completion, parsed; never raises."""
+        return self._parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
-        Upstream's own parsers give up on a completion without its stop, raise on some, and give calls without their text.
-        """
-        if self._stop_strings:
-            return base_models.parse(self.upstream, self._tokenizer, token_ids, self._stop_strings)
-        parser = self._messages or self.learned
-        return parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
-
-    @cached_property
-    def _messages(self) -> BlockParser | None:
-        """For gpt-oss, whose turns are lists of messages in more orders than a render shows."""
-        return block_parser(self._tokenizer) if any(row.harmony for row in self._rows) else None
+    def get_stop_token_ids(self) -> list[int]:
+        return list(self._stop_ids)
 
     @property
     def traits(self) -> RendererTraits:
@@ -187,55 +175,12 @@ class TinkerRenderer:
             stop_strings=self._stop_strings,  # of base models' role_colon
             takes_views=True,
             supports_media=self.supports_media,
-            fills_result_names=self.fills_result_names,
+            fills_result_names=self._names_results,
             encodes_spans_apart=True,
-            second_parser=lambda: self.second_parser,
-            delimiter_words=self._messages.delimiter_words if self._messages is not None else frozenset(),
-            why_no_tool_calls=lambda: self.why_no_tool_calls,
+            second_parser=self._parser.second,
+            delimiter_words=self._parser.delimiter_words,
+            why_no_tool_calls=self._parser.why_no_tool_calls,
         )
-
-    def get_stop_token_ids(self) -> list[int]:
-        return list(self._stop_ids)
-
-    @property
-    def why_no_tool_calls(self) -> str | None:
-        """Why calls can't be read out of completions, ``None`` where they can."""
-        if self._stop_strings:
-            return f"renderer {self.name!r} has no tool calls upstream"
-        return None if self._messages is not None else self.learned.why_no_tool_calls
-
-    @property
-    def second_parser(self) -> LearnedParser | None:
-        """For completions that the parser of gpt-oss gives up on."""
-        return self.learned if self._messages is not None else None
-
-    @cached_property
-    def learned(self) -> LearnedParser:
-        """What is learned from the renders; from the template, where that shows calls (Llama 3) or reasoning (Ministral) and
-        upstream doesn't."""
-        own = LearnedParser.of(self.render_ids, self._tokenizer, self._stop_ids)
-        if self._shows_calls and (not reasoning_ids(self._tokenizer) or own.reasoning != "not shown"):
-            return own
-        found = self._of_template()
-        return own if found is None or (self._shows_calls and found.reasoning == "not shown") else found
-
-    def _of_template(self) -> LearnedParser | None:
-        """The template's parser, where upstream opens turns as that template does."""
-        if not self._stop_ids or chat_template(self._tokenizer) is None:
-            return None
-        question = [{"role": "user", "content": "ping"}]
-        prompt = self._tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=True, return_dict=False)
-        tail = self.render_ids(question, add_generation_prompt=True)[-len(self._opener) - 1 :]  # with what closes the question
-        if list(prompt)[-len(tail) :] != tail:
-            return None
-        parser = learned_parser(self._tokenizer, {}, self._stop_ids)
-        return parser if parser.parses_tool_calls else None
-
-    @cached_property
-    def _opener(self) -> list[int]:
-        """Ids that open an assistant's turn behind a user's."""
-        _, behind = split_opener(recorded(self._plain, self._prepared([{"role": "user", "content": "ping"}], None)))
-        return flat_ids((part.chunk for part in behind), self._placeholder, self.name)[0]
 
     # The bridge
 
@@ -248,34 +193,41 @@ class TinkerRenderer:
         tools: Sequence[Any] | None = None,
         previous_message: Message | None = None,
     ) -> RenderedTokens | None:
-        """The core's seam over this renderer.
+        """What the seam over this renderer appends.
 
         Raises:
             BridgeDeclined: With the reason, where the tail can't be proven.
         """
         if not self._stop_ids:
             raise BridgeDeclined(f"renderer {self.name!r} has no stop token, so where a turn ends can't be proven")
-        if any(has_media(message) for message in new_messages):
-            raise BridgeDeclined("images can't be bridged")
         if self.supports_media and self._placeholder in previous_prompt_ids:
             raise BridgeDeclined("the prompt has images, whose data a bridge doesn't carry")
-        return self._seam.bridge_to_next_turn(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
+        new, previous = self._paired(new_messages, previous_message, previous_completion_ids, tools)
+        return super().bridge_to_next_turn(
+            previous_prompt_ids, previous_completion_ids, new, tools=tools, previous_message=previous
         )
 
+    def _paired(
+        self, new: Sequence[Message], previous: Message | None, completion: Sequence[int], tools: Sequence[Any] | None
+    ) -> tuple[Sequence[Message], Message | None]:
+        """New messages and the turn before them, for formats that need more of their pairing than the seam does."""
+        return new, previous
+
     @cached_property
-    def _seam(self) -> SeamBridge:
+    def seam(self) -> SeamBridge:
+        """The bridge over ``prompt_ids``."""
         return SeamBridge(
-            self._render_for_bridge,
+            self.prompt_ids,
             self._stop_ids,
             self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
-            named_results=self.fills_result_names,
+            named_results=self._names_results,
         )
 
-    def _render_for_bridge(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
-        wanted = tools if all(row.tools_in_bridge for row in self._rows) else None
-        return self.render_ids(messages, tools=wanted, add_generation_prompt=True)
+
+def _changed(upstream: Any, changes: Mapping[str, Callable[[Any], Any]]) -> Any:
+    """A twin with these attributes changed, as far as this version of upstream has them."""
+    return twin_of(upstream, {key: change(getattr(upstream, key)) for key, change in changes.items() if hasattr(upstream, key)})
 
 
 def _model_input(parts: Sequence[Part]) -> Any:

@@ -1,10 +1,8 @@
-"""What rows of the table are made of: rewrites of messages in normal form, and what else keeps upstream to the template."""
+"""What rows of the table are made of: rewrites of messages in normal form."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from rllm_renderer_core.errors import MessageError
@@ -42,13 +40,38 @@ def glue_results(separator: str) -> Rewrite:
     return rewrite
 
 
-def trim(*roles: str) -> Rewrite:
-    """Text of these roles without white space at its edges."""
+def _of_texts(change: Callable[[Any], Any], *roles: str) -> Rewrite:
+    """``change`` of each text of these roles."""
 
     def rewrite(messages: Messages) -> Messages:
-        return [{**m, "content": m["content"].strip()} if m["role"] in roles and _is_text(m) else m for m in messages]
+        return [{**m, "content": change(m["content"])} if m["role"] in roles and _is_text(m) else m for m in messages]
 
     return rewrite
+
+
+def trim(*roles: str) -> Rewrite:
+    """Text of these roles without white space at its edges."""
+    return _of_texts(lambda text: text.strip(), *roles)
+
+
+def untrimmed(*roles: str) -> Rewrite:
+    """Text of these roles as it is."""
+    return _of_texts(Untrimmed, *roles)
+
+
+def as_parts(*roles: str) -> Rewrite:
+    """Text of these roles as a list of one part."""
+    return _of_texts(turns.parts, *roles)
+
+
+def think_as_text() -> Rewrite:
+    """Assistant texts that spell ``</think>`` as parts: upstream takes it for reasoning in plain text, the format for text."""
+    return _of_texts(lambda text: turns.parts(text) if "</think>" in text else text, "assistant")
+
+
+def harmony_braces() -> Rewrite:
+    """Declarations with their brace on the first line."""
+    return _of_texts(lambda text: text.replace("(_:\n{", "(_: {"), "developer")
 
 
 def spoken(turn: turns.Turn, *, reasoning: bool = False) -> Rewrite:
@@ -83,28 +106,6 @@ def nemotron_turns(*, preserved: bool) -> Rewrite:
         return out
 
     return rewrite
-
-
-def as_parts(*roles: str) -> Rewrite:
-    """Text of these roles as a list of one part."""
-
-    def rewrite(messages: Messages) -> Messages:
-        return [
-            {**m, "content": [{"type": "text", "text": m["content"]}]} if m["role"] in roles and _is_text(m) else m
-            for m in messages
-        ]
-
-    return rewrite
-
-
-def think_as_text(messages: Messages) -> Messages:
-    """Assistant texts that spell ``</think>`` as parts: upstream takes it for reasoning in plain text, the format for text."""
-    return [
-        {**m, "content": [{"type": "text", "text": m["content"]}]}
-        if m["role"] == "assistant" and _is_text(m) and "</think>" in m["content"]
-        else m
-        for m in messages
-    ]
 
 
 def _last_query(messages: Messages) -> int:
@@ -222,22 +223,6 @@ def closing_empty(render_message: Callable[..., Any]) -> Callable[..., Any]:
     return closing
 
 
-def unescaped(declared: str, system: str, tools: Sequence[Any]) -> str:
-    """Declarations whose letters upstream wrote as ``\\u00e9``, as the letters that the template writes.
-
-    The user's text beside them stays as it is, and so does everything where a tool spells such an escape itself.
-    """
-    if "\\u" in json.dumps(tools, ensure_ascii=False):
-        return declared
-    before, given, behind = declared.partition(system) if system else (declared, "", "")
-    return _letters(before) + given + _letters(behind)
-
-
-def _letters(text: str) -> str:
-    pairs = re.compile(r"(?:\\u[0-9a-f]{4})+")
-    return pairs.sub(lambda found: str(json.loads(f'"{found.group()}"')), text)
-
-
 class Untrimmed(str):
     """Text that keeps its edges where upstream trims it and appends to it, but takes no list of parts."""
 
@@ -246,15 +231,6 @@ class Untrimmed(str):
 
     def __add__(self, other: str, /) -> str:
         return Untrimmed(str(self) + other)
-
-
-def untrimmed(*roles: str) -> Rewrite:
-    """Text of these roles as it is."""
-
-    def rewrite(messages: Messages) -> Messages:
-        return [{**m, "content": Untrimmed(m["content"])} if m["role"] in roles and _is_text(m) else m for m in messages]
-
-    return rewrite
 
 
 def name_results(name: str, **missing: str) -> Rewrite:
@@ -266,9 +242,13 @@ def name_results(name: str, **missing: str) -> Rewrite:
     return rewrite
 
 
+def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != "reasoning_content"}
+
+
 def drop_reasoning(messages: Messages) -> Messages:
     """No reasoning in any message."""
-    return [{key: value for key, value in m.items() if key != "reasoning_content"} for m in messages]
+    return [_without_reasoning(m) for m in messages]
 
 
 def drop_answered_reasoning(messages: Messages) -> Messages:
@@ -276,9 +256,7 @@ def drop_answered_reasoning(messages: Messages) -> Messages:
     finals = [i for i, m in enumerate(messages) if m["role"] == "assistant" and not m.get("tool_calls")]
     answered = max(finals, default=-1) if finals[-1:] != [len(messages) - 1] else len(messages) - 1
     return [
-        {key: value for key, value in m.items() if key != "reasoning_content"}
-        if m["role"] == "assistant" and index <= answered and index < len(messages) - 1
-        else m
+        _without_reasoning(m) if m["role"] == "assistant" and index <= answered and index < len(messages) - 1 else m
         for index, m in enumerate(messages)
     ]
 
@@ -293,22 +271,6 @@ def without_harmony_system(messages: Messages) -> Messages:
     return [m for m in messages if m["role"] != HARMONY_SYSTEM]
 
 
-def harmony_braces(messages: Messages) -> Messages:
-    """Declarations with their brace on the first line."""
-    return [
-        {**m, "content": m["content"].replace("(_:\n{", "(_: {")} if m["role"] == "developer" and _is_text(m) else m
-        for m in messages
-    ]
-
-
 def only_given_system(messages: Messages) -> Messages:
     """Without the system text that upstream puts beside declared tools."""
     return [m for m in messages if not (m["role"] == "system" and m.get(INDEX) == -1)]
-
-
-def as_given(messages: Messages) -> Messages:
-    return messages
-
-
-def say_nothing(messages: Messages) -> None:
-    return None

@@ -70,7 +70,7 @@ def nemotron3(message: Message, current: bool) -> Message:
     calls = "".join(_xml_call(call) + "\n" for call in message.get("tool_calls", ()))
     out = {key: value for key, value in message.items() if key not in ("reasoning_content", "tool_calls")}
     if reasoning.strip() and calls:
-        return {**out, "reasoning_content": reasoning, "content": _parts((content.rstrip() + "\n").lstrip("\n") + calls)}
+        return {**out, "reasoning_content": reasoning, "content": parts((content.rstrip() + "\n").lstrip("\n") + calls)}
     if reasoning.strip():
         return {**out, "content": f"<think>\n{reasoning}\n</think>\n{content}".strip()}
     if current and "</think>" in content and "<think>" not in content:
@@ -80,14 +80,15 @@ def nemotron3(message: Message, current: bool) -> Message:
             index=message.get("_index"),
         )
     if current and ("<think>" in content or "</think>" in content):
-        return {**out, "content": _parts(content.strip() + "\n" + calls) if calls else content.strip()}
+        return {**out, "content": parts(content.strip() + "\n" + calls) if calls else content.strip()}
     dropped = not current and message.get("reasoning_content", "").strip()
     shown = ("\n" if dropped else "") + content.split("</think>")[-1]
     shown = shown if current else shown.strip() if calls else shown
-    return {**out, "content": _parts(shown.rstrip() + ("\n" + calls if calls else ""))}
+    return {**out, "content": parts(shown.rstrip() + ("\n" + calls if calls else ""))}
 
 
-def _parts(text: str) -> list[dict[str, str]]:
+def parts(text: str) -> list[dict[str, str]]:
+    """The text as a list of one part, which upstream doesn't trim."""
     return [{"type": "text", "text": text}]
 
 

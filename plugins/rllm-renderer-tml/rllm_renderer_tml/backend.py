@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from packaging.version import Version
 
-from rllm_renderer_core.errors import OptionError
 from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailable
-from rllm_renderer_core.plugin.metadata import installed_version
+from rllm_renderer_core.plugin.discovery import installed_version
 from rllm_renderer_core.types import Renderer
 
-from .deviations import DEVIATIONS
 from .families import BY_MODEL, BY_NAME, FAMILIES, Family
 
 UPSTREAM = "tml-renderers"
 OLDEST = Version("0.2.1")
 """The first version that the rows of the table were made for: with 0.2.0, 9 of 16 renderers differ from the templates."""
+
+_HARMONY = (
+    "the reference is harmony, which serves: no quotation marks on results, <|constrain|> in calls, reasoning before calls"
+)
+_NO_TOOLS = {"tools": "the template ignores declared tools, which would drop them: refused"}
+DEVIATIONS: Mapping[str, Mapping[str, str]] = {
+    "GptOss": {"calls": _HARMONY, "results": _HARMONY},
+    **dict.fromkeys(("DeepSeekV3", "DeepSeekR1", "DeepSeekV31"), _NO_TOOLS),
+}
+"""Where a renderer differs from the model's chat template on purpose: probes or their tags, and why."""
 
 
 class TmlBackend(Backend):
@@ -27,7 +35,7 @@ class TmlBackend(Backend):
     name: ClassVar[str] = "tml"
     priority: ClassVar[int] = 45
     options: ClassVar[frozenset[str]] = frozenset({"thinking", "chat_template_kwargs"})
-    upstream: ClassVar[tuple[str, ...]] = (UPSTREAM,)
+    upstream: ClassVar[tuple[str, ...]] = (UPSTREAM, "rllm-renderer-template")
 
     def covers(self, query: Query) -> Coverage | Unavailable | None:
         """By the renderer's name where the user gave one, else by the model's exact name."""
@@ -55,9 +63,9 @@ class TmlBackend(Backend):
             TokenizerError: ``query.tokenizer`` isn't the vocabulary that upstream has inside.
             RendererError: This tml-renderers has no such class.
         """
-        from .factory import build
+        from .factory import create_renderer
 
-        return build(BY_NAME[coverage.renderer], arguments_for(BY_NAME[coverage.renderer], query, coverage), query.tokenizer)
+        return create_renderer(query, coverage)
 
     def renderer_names(self) -> Iterable[str]:
         return sorted(BY_NAME)
@@ -95,52 +103,3 @@ def _coverage(query: Query, family: Family, match: Match, reason: str) -> Covera
     if family.dated is not None:
         data = {family.dated: query.date}
     return Coverage(renderer=family.name, match=match, has_bridge=True, reason=reason, data=data, dated=data is not None)
-
-
-def arguments_for(family: Family, query: Query, coverage: Coverage) -> dict[str, Any]:
-    """Arguments of upstream's constructor for the options of the query.
-
-    Raises:
-        OptionError: One of them can't be honoured.
-    """
-    given = dict(query.chat_template_kwargs)
-    known = {*family.variables, *({family.switch} if family.switch else ())}
-    for name in given:
-        if name not in known:
-            raise OptionError(
-                f"backend 'tml' can't honour chat_template_kwargs {name!r}: {family.name} has "
-                f"{', '.join(sorted(known)) or 'no variables'}",
-                fix=f"leave {name} out",
-                option="chat_template_kwargs",
-                backend="tml",
-            )
-    thinking = given.pop(family.switch, None) if family.switch else None
-    if thinking is not None and query.thinking is not None and thinking is not query.thinking:
-        raise OptionError(
-            f"thinking={query.thinking} and chat_template_kwargs {family.switch}={thinking!r} contradict each other",
-            fix="pass one of them",
-            option="thinking",
-            backend="tml",
-        )
-    wanted = query.thinking if thinking is None else thinking
-    out = {**family.fixed, **(coverage.data or {})}
-    if wanted is not None:
-        if wanted not in family.thinking:
-            raise OptionError(
-                f"backend 'tml' can't honour thinking={wanted}: {family.name} has no such switch",
-                fix="leave thinking out",
-                option="thinking",
-                backend="tml",
-            )
-        out.update(family.thinking[wanted])
-    for name, value in given.items():
-        found = family.variables[name](value)
-        if found is None:
-            raise OptionError(
-                f"backend 'tml' can't honour chat_template_kwargs {name}={value!r}: {family.name} has no such value",
-                fix="correct the value",
-                option="chat_template_kwargs",
-                backend="tml",
-            )
-        out.update(found)
-    return out

@@ -72,9 +72,8 @@ def _hub(organization: str, *names: str) -> tuple[str, ...]:
 
 _QWEN3_SWITCH: Mapping[bool, Arguments] = {True: {}, False: {"prefix_empty_thinking": True}}
 _QWEN35_SWITCH: Mapping[bool, Arguments] = {True: {"enable_thinking": True}, False: {"enable_thinking": False}}
-_QWEN38_SWITCH: Mapping[bool, Arguments] = {True: {}, False: {"support_thinking": False}}
+_SUPPORT_SWITCH: Mapping[bool, Arguments] = {True: {}, False: {"support_thinking": False}}
 _V4_SWITCH: Mapping[bool, Arguments] = {True: {"thinking_mode": "thinking"}, False: {"thinking_mode": "chat"}}
-_KIMI_SWITCH: Mapping[bool, Arguments] = {True: {}, False: {"support_thinking": False}}
 _CLEAR = _flag({"clear_thinking": True}, {"clear_thinking": False})
 
 FAMILIES: tuple[Family, ...] = (
@@ -106,7 +105,7 @@ FAMILIES: tuple[Family, ...] = (
         "Qwen38",
         _hub("Qwen", "Qwen3.8-27B"),
         switch="enable_thinking",
-        thinking=_QWEN38_SWITCH,
+        thinking=_SUPPORT_SWITCH,
         variables={"reasoning_effort": _one_of("reasoning_effort", "low", "medium", "xhigh")},
     ),
     Family("DeepSeekV3", _hub("deepseek-ai", "DeepSeek-V3")),
@@ -154,7 +153,7 @@ FAMILIES: tuple[Family, ...] = (
         "KimiK25",
         _hub("moonshotai", "Kimi-K2.5", "Kimi-K2.6"),
         switch="thinking",
-        thinking=_KIMI_SWITCH,
+        thinking=_SUPPORT_SWITCH,
         variables={"preserve_thinking": _flag({"strip_thinking_from_history": False}, {"strip_thinking_from_history": True})},
     ),
     Family(
@@ -170,7 +169,7 @@ FAMILIES: tuple[Family, ...] = (
         "Nemotron3",
         _hub("nvidia", "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "NVIDIA-Nemotron-3-Super-120B-A12B-BF16"),
         switch="enable_thinking",
-        thinking={True: {}, False: {"support_thinking": False}},
+        thinking=_SUPPORT_SWITCH,
         variables={
             "truncate_history_thinking": _flag({"strip_thinking_from_history": True}, {"strip_thinking_from_history": False}),
         },

@@ -6,28 +6,21 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from rllm_renderer_template.blocks.formats import block_parser
-from rllm_renderer_template.blocks.parser import BlockParser
-from rllm_renderer_template.parser.learned import LearnedParser
-from rllm_renderer_template.seam.bridge import SeamBridge
-from rllm_renderer_template.seam.renderer import SeamedRenderer
+from rllm_renderer_template import BlockParser, LearnedParser, SeamBridge, SeamedRenderer, block_parser
 
-from rllm_renderer_core.errors import RendererError, RenderError, UnsupportedToolsError
+from rllm_renderer_core.errors import UnsupportedToolsError
 from rllm_renderer_core.normal_form.pairing import sampled_calls
 from rllm_renderer_core.normal_form.tokenizer import control_ids, decoder_of, reasoning_ids
 from rllm_renderer_core.plugin import RendererTraits
 from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 
-from .attribution import attributed
 from .conversion import to_upstream
-from .corrections import Context, rows_for
+from .corrections.context import Context
+from .corrections.plain import only_texts
+from .corrections.splices import Splices, refuse_placeholders
+from .corrections.table import rows_for
 from .media import Media
-from .plain import only_texts
-from .splices import Splices, refuse_placeholders
-
-TAGS = ("user", "observation", "system", "User", "System", "im_start", "im_user", "im_system", "start", "message_user",
-        "message_system", "message_tool", "tool_outputs_begin", "tool_output_begin")  # fmt: skip
-"""Upstream's names of the control tokens that open a turn of a role other than the assistant's, in all formats."""
+from .turns import Turns
 
 
 class TmlRenderer(SeamedRenderer):
@@ -41,15 +34,7 @@ class TmlRenderer(SeamedRenderer):
         effort: Inkling's thinking effort, from 0 up to, without, 1; ``None`` for the other formats.
     """
 
-    def __init__(
-        self,
-        upstream: Any,
-        name: str,
-        tokenizer: Any,
-        *,
-        arguments: dict[str, Any] | None = None,
-        effort: float | None = None,
-    ) -> None:
+    def __init__(self, upstream: Any, name: str, tokenizer: Any, arguments: dict[str, Any], effort: float | None) -> None:
         self.upstream = upstream
         self.name = name
         self.tokenizer = tokenizer
@@ -57,15 +42,20 @@ class TmlRenderer(SeamedRenderer):
         self._control = frozenset(int(self._vocabulary.encode_special(each)) for each in self._vocabulary.special_tokens())
         self._rows = rows_for(name)
         self._media = Media(name, tokenizer)
-        self._arguments = dict(arguments or {})
-        self._effort = effort
-        openers = [int(self._vocabulary.encode_special(row.opener)) for row in self._rows if row.opener is not None]
-        self._added_opener = openers
+        self._arguments, self._effort = arguments, effort
+        self._added_opener = [self._vocabulary.encode_special(row.opener) for row in self._rows if row.opener is not None]
         self._declares = next((row.declares for row in self._rows if row.declares is not None), None)
-        stops = upstream.stop() or []
-        self._stop_ids = [stop for stop in stops if isinstance(stop, int)]
+        self._stop_ids = [stop for stop in upstream.stop() or [] if isinstance(stop, int)]
         self._refuses_tools = any(row.refuses_tools for row in self._rows)
-        self.fills_result_names = not any(row.results_as_given for row in self._rows)
+        self._names_results = not any(row.results_as_given for row in self._rows)
+        self.turns = Turns(
+            self._vocabulary,
+            self._control,
+            self._stop_ids,
+            reasoning_ids(tokenizer),
+            lambda messages: self._ids(to_upstream(messages, None)),
+            self.prompt_ids,
+        )
 
     # Rendering
 
@@ -84,7 +74,7 @@ class TmlRenderer(SeamedRenderer):
         """
         media: list[Any] = []
         ids = self._rendered(messages, tools, add_generation_prompt, media)
-        indices, mask = attributed(ids, messages, self._opener, self._control, self._stop_ids, self._tags, self._bare)
+        indices, mask = self.turns.attributed(ids, messages)
         return RenderedTokens(ids, indices, mask, self._media.data(ids, media))
 
     def render_ids(
@@ -106,7 +96,7 @@ class TmlRenderer(SeamedRenderer):
             return self._ids(to_upstream(messages, None))
         refuse_placeholders(each for message in messages for each in _texts(message))
         splices = Splices(self._vocabulary, self._control)
-        context = Context(splices, self._vocabulary, bool(tools), self._arguments, add_generation_prompt)
+        context = Context(splices, self._vocabulary, self._arguments)
         prepared: Any = self._media.parts(messages)
         for row in self._rows:
             if row.rewrite is not None:
@@ -123,7 +113,7 @@ class TmlRenderer(SeamedRenderer):
             if row.finish is not None:
                 ids = row.finish(ids, context)
         if not add_generation_prompt and not whole:
-            ids = self._without_opener(ids)
+            ids = self.turns.without_opener(ids)
         return ids
 
     def _ids(self, messages: Any, *, trained: bool = False, media: list[Any] | None = None) -> list[int]:
@@ -144,67 +134,7 @@ class TmlRenderer(SeamedRenderer):
             ids = self._media.ids_of(inner)
             if media is not None:
                 media.append(span)
-        return list(ids) if type(ids) is not list else ids
-
-    def _without_opener(self, ids: list[int]) -> list[int]:
-        """The ids up to the role tag of the turn that isn't there yet."""
-        opener = self._opener
-        size = len(opener)
-        return ids[: len(ids) - size] if opener and ids[len(ids) - size :] == opener else ids
-
-    @cached_property
-    def _opener(self) -> list[int]:
-        """Ids that open an assistant's turn behind a user's, from its role tag on."""
-        ids = self._ids(to_upstream([{"role": "user", "content": "ping"}], None))
-        closing = self._ids(to_upstream([{"role": "user", "content": "pong"}], None))
-        size = next(at for at in range(1, len(ids)) if ids[-at] != closing[-at]) - 1
-        tail = ids[len(ids) - size :]
-        # What closes the user's turn comes first; the last control token that isn't about reasoning is the role's.
-        markers = reasoning_ids(self.tokenizer)
-        tags = [at for at, token in enumerate(tail) if token in self._control and token not in markers]
-        if not tags:
-            raise RenderError(f"renderer {self.name!r} opens an assistant's turn with no control token")
-        first = next((at for at in tags if self._is_opener(tail[at:])), tags[-1])
-        return tail[first:]
-
-    def _is_opener(self, tail: list[int]) -> bool:
-        return tail[0] not in self._stop_ids and tail[0] not in self._closes_of_users
-
-    @property
-    def written(self) -> frozenset[int]:
-        """Control tokens that the format can't do without: its stops, and what a short conversation shows."""
-        short = [{"role": "user", "content": "ping"}, {"role": "assistant", "content": "pong"}]
-        return frozenset(self._stop_ids) | self._control.intersection([*self._opener, *self._ids(to_upstream(short, None))])
-
-    def _named(self, *names: str) -> frozenset[int]:
-        known = self._vocabulary.special_tokens()
-        return frozenset(int(self._vocabulary.encode_special(name)) for name in names if name in known)
-
-    @cached_property
-    def _closes_of_users(self) -> frozenset[int]:
-        """Control tokens between a user's text and the next turn of a user."""
-        return self._named("im_end", "end", "end_message")
-
-    @cached_property
-    def _tags(self) -> frozenset[int]:
-        """Control tokens that open a turn which isn't an assistant's."""
-        return self._named(*TAGS)
-
-    @cached_property
-    def _bare(self) -> int | None:
-        """The control token that a turn behind results begins behind, where the format opens none there."""
-        call = {"id": "functions.ping:0", "type": "function", "function": {"name": "ping", "arguments": "{}"}}
-        result = {"role": "tool", "content": "pong", "tool_call_id": call["id"], "name": "ping"}
-        called: list[Message] = [
-            {"role": "user", "content": "ping"},
-            {"role": "assistant", "content": "", "tool_calls": [call]},
-            result,
-        ]
-        try:
-            last = self._rendered(called, None, True, [])[-1]
-        except RendererError:
-            return None
-        return last if last in self._control and last not in self._opener else None
+        return ids if type(ids) is list else list(ids)
 
     # Parsing and stops
 
@@ -229,7 +159,7 @@ class TmlRenderer(SeamedRenderer):
         return RendererTraits(
             takes_views=True,
             supports_media=bool(self._media),
-            fills_result_names=self.fills_result_names,
+            fills_result_names=self._names_results,
             encodes_spans_apart=True,
             delimiter_words=self._block_parser.delimiter_words if self._block_parser is not None else frozenset(),
         )
@@ -245,8 +175,7 @@ class TmlRenderer(SeamedRenderer):
         return LearnedParser(self._render_for_parser, decoder_of(self.tokenizer), self._stop_ids, control)
 
     def _render_for_parser(self, messages: Any, *, tools: Any = None, add_generation_prompt: bool = False) -> list[int]:
-        wanted = None if self._refuses_tools else tools
-        return self.render_ids(messages, tools=wanted, add_generation_prompt=add_generation_prompt)
+        return self._rendered(messages, None if self._refuses_tools else tools, add_generation_prompt, [])
 
     # The bridge
 
@@ -258,13 +187,13 @@ class TmlRenderer(SeamedRenderer):
             self._stop_ids,
             self._control,
             lambda ids: sampled_calls(self.parse_response(ids)),
-            named_results=self.fills_result_names,
+            named_results=self._names_results,
         )
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> list[int]:
         """The ids of a prompt, as the seam renders its probe conversations."""
         # Where tools can't be declared, they are no part of what follows a turn either: the prompt was rendered elsewhere.
-        return self.render_ids(messages, tools=None if self._refuses_tools else tools, add_generation_prompt=True)
+        return self._rendered(messages, None if self._refuses_tools else tools, True, [])
 
 
 def _texts(message: Message) -> list[str]:

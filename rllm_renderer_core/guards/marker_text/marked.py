@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from ...errors import TokenizerError
@@ -27,11 +28,8 @@ class MarkedTokenizer:
             raise refusal(tokenizer, "it doesn't tell its added tokens")
         self.real = tokenizer
         self._tokens = {str(token): (index, token) for index, token in added.items()}
-        self.markers = self._markers()
+        self.markers = Markers({text: bool(getattr(token, "special", True)) for text, (_, token) in self._tokens.items()})
         self.control = frozenset(self._tokens[text][0] for text in self.markers.texts)
-
-    def _markers(self) -> Markers:
-        return Markers({text: bool(getattr(token, "special", True)) for text, (_, token) in self._tokens.items()})
 
     @property
     def __class__(self) -> type:  # so that ``isinstance`` sees what the backend expects
@@ -58,17 +56,12 @@ class MarkedTokenizer:
         ids = [token_ids] if isinstance(token_ids, int) else list(token_ids)
         if not isinstance(text, str) or not self.markers.in_text(text):
             return text
-        out: list[str] = []
-        run: list[int] = []
-        for token in ids:
-            if token not in self.control:
-                run.append(token)
-                continue
-            out += [self.markers.guarded(self.real.decode(run, *args, **kwargs))] if run else []
-            out.append(self.real.decode([token], *args, **kwargs))
-            run = []
-        out += [self.markers.guarded(self.real.decode(run, *args, **kwargs))] if run else []
-        guarded = "".join(out)
+        guarded = ""
+        for control, run in groupby(ids, self.control.__contains__):
+            if control:
+                guarded += "".join(self.real.decode([token], *args, **kwargs) for token in run)
+            else:
+                guarded += self.markers.guarded(self.real.decode(list(run), *args, **kwargs))
         return guarded if unguarded(guarded) == text else text
 
 

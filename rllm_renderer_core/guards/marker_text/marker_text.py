@@ -50,7 +50,7 @@ class MarkerText:
             MessageError: Under ``"error"``, a text that spells a control token; ``index`` tells the message.
         """
         if self._markers is not None:
-            return self._markers.guarded_messages(messages) if self._guards else messages
+            return list(map(self._markers.guarded_message, messages)) if self._guards else messages
         for index, message in enumerate(messages if self._reserved else ()):
             text = message["content"] if not has_media(message) else "".join(p.get("text", "") for p in message["content"])
             for each in self._reserved:

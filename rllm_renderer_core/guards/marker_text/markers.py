@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...errors import TokenizerError
-from ...normal_form.tokenizer import is_plain_markup
+from ...normal_form.tokenizer import is_plain_markup, spelling
 from ...types import ParsedResponse, ToolCall
 
 GUARD = f"zq{secrets.token_hex(8)}qz"
@@ -44,7 +44,7 @@ class Markers:
             )
         self.texts -= set(short)
         self._first = tuple(sorted({text[0] for text in self.texts}))
-        self.pattern = re.compile(_trie(self.texts) or r"(?!)")
+        self.pattern = re.compile(spelling(self.texts) or r"(?!)")
         self._starts = re.compile(f"(?={self.pattern.pattern})")
 
     def in_text(self, text: str) -> bool:
@@ -80,20 +80,17 @@ class Markers:
             return [self.guarded_value(each) for each in value]
         return value
 
-    def guarded_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Messages in normal form with every text guarded: contents, reasoning, names, ids, arguments."""
-        return [self._guarded_message(message) for message in messages]
-
-    def _guarded_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        out: dict[str, Any] = {}
+    def guarded_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message in normal form with every text guarded: contents, reasoning, names, ids, arguments."""
+        guarded: dict[str, Any] = {}
         for key, value in message.items():
             if key == "tool_calls":
-                out[key] = [self._guarded_call(call) for call in value]
+                guarded[key] = [self._guarded_call(call) for call in value]
             elif key == "content" and not isinstance(value, str):
-                out[key] = [{**part, "text": self.guarded(part["text"])} if "text" in part else part for part in value]
+                guarded[key] = [{**part, "text": self.guarded(part["text"])} if "text" in part else part for part in value]
             else:
-                out[key] = value if key == "role" else self.guarded_value(value)
-        return out
+                guarded[key] = value if key == "role" else self.guarded_value(value)
+        return guarded
 
     def _guarded_call(self, call: Mapping[str, Any]) -> dict[str, Any]:
         function = call["function"]
@@ -141,26 +138,3 @@ def _unescaped(unit: str) -> str:
     if len(unit) == 6:
         return chr(int(unit[2:], 16))
     return unit if len(unit) == 1 else _ESCAPES.get(unit, "\ufffd")
-
-
-def _trie(texts: Iterable[str]) -> str:
-    """A pattern for any of the texts, the longest first, that shares their beginnings: vocabularies have thousands."""
-    root: dict[str, Any] = {}
-    for text in texts:
-        node = root
-        for character in text:
-            node = node.setdefault(character, {})
-        node[""] = {}
-
-    def pattern(node: dict[str, Any]) -> str:
-        # Runs without a branch are written in a row, so that the depth of the pattern is that of the branches.
-        prefix = ""
-        while len(node) == 1 and "" not in node:
-            character, node = next(iter(node.items()))
-            prefix += re.escape(character)
-        branches = [re.escape(character) + pattern(rest) for character, rest in sorted(node.items()) if character]
-        if not branches:
-            return prefix
-        return f"{prefix}(?:{'|'.join(branches)}){'?' if '' in node else ''}"
-
-    return pattern(root) if root else ""

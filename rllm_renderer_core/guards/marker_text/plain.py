@@ -8,6 +8,7 @@ control id, whichever renderer or template it goes through.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -115,13 +116,8 @@ class LiteralTokenizer(MarkedTokenizer):
 
     def _ordinary(self, text: str) -> Piece:
         ids, spans = self._twin(unguarded(text))
-        cuts: list[int] = []
-        at = text.find(GUARD)
-        while at >= 0:
-            cuts.append(at - len(cuts) * len(GUARD))  # as a position in the text without guards
-            at = text.find(GUARD, at + len(GUARD))
-        if not cuts:
-            return ids, spans
+        # Where guards stand, as positions in the text without them.
+        cuts = [match.start() - before * len(GUARD) for before, match in enumerate(re.finditer(GUARD, text))]
         return ids, [(_moved(start, cuts), _moved(end, cuts)) for start, end in spans]
 
     def _around(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[int], list[int]]:

@@ -1,12 +1,7 @@
-"""Nothing is dropped in silence: what goes into a render shows in what comes out, or there is an error that names it.
+"""Tries each shape of a conversation once, with a stand-in word for every text, call name, argument and declaration.
 
-Formats and templates leave things out without a word: a second system message, a developer's, tools in a template without
-declarations, calls beyond the first, results that no call precedes. Which ones depends on the shape of a conversation (roles
-and their order, blank texts, calls, which result answers which) and not on what its texts say. So each shape is tried once:
-the conversation is rendered with a stand-in word for every text, call name, argument and declaration, decoded, and each word
-must be there. What was found is remembered, so that a shape that is known costs one look-up.
-
-Reasoning isn't asked for: formats drop it from the history on purpose.
+What a format leaves out depends on the shape (roles and their order, blank texts, calls, which result answers which) and not on
+what the texts say: a known shape costs one look-up. Reasoning isn't asked for: formats drop it from the history on purpose.
 """
 
 from __future__ import annotations

@@ -66,9 +66,8 @@ def account(atoms: Sequence[Atom], parsed: ParsedResponse, frame: frozenset[str]
             shown = piece.text if len(piece.text) <= 80 else piece.text[:77] + "..."
             raise Unaccounted(f"{shown!r} was sampled, and is neither in the reasoning nor in the content as it was written")
         states = following if len(following) <= _STATES else set(sorted(following)[-_STATES:])
-    if not any(
-        not reasoning[one:].strip() and not content[two:].strip() for one, two in states for reasoning, content in [goal]
-    ):
+    reasoning, content = goal
+    if not any(not reasoning[one:].strip() and not content[two:].strip() for one, two in states):
         raise Unaccounted("the reasoning or the content has text that wasn't sampled there, or has it twice")
 
 

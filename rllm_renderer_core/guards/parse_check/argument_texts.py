@@ -14,12 +14,9 @@ from .canonical import canonical_strings
 def texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from texts_in(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from texts_in(each)
+    elif isinstance(value, (Mapping, list)):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(part)
 
 
 def stands(key: str, text: str, raw: str, written: str, *, nested: bool) -> bool:

@@ -16,8 +16,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from ...errors import ContractError
 from ...normal_form.arguments import json_status
-from ...normal_form.tokenizer import controlling_tokens
+from ...normal_form.tokenizer import controlling_tokens, spelling
 from ...plugin import RendererTraits
 from ...probing.format import Format
 from ...probing.text import Atom
@@ -114,7 +115,7 @@ class ParseCheck:
         atoms = self._without_stop_strings(atoms)
         closed = out.reasoning_content is None and ending == 1
         marked = with_second_closes(atoms, self._format.reasoning_texts, closed=closed)
-        stop = next((atom.start for atom in atoms if atom.control and atom.text in self._stop_texts), None)
+        stop = next((atom.start for atom in atoms if atom.control and atom.text in self._format.stop_texts), None)
         before = [atom for atom in atoms if stop is None or atom.start < stop]
         twice = not out.tool_calls and any(one != other for one, other in zip(marked, before, strict=False))
         if (out.termination is Termination.STOP or ended) and (twice or self._has_special_token(out.content, before)):
@@ -193,21 +194,10 @@ class ParseCheck:
         return replace(out, tool_calls=calls, termination=termination, lossless=False, loss=loss)
 
     @cached_property
-    def _stop_texts(self) -> frozenset[str]:
-        return frozenset(self._decoder.text([token]) for token in self._format.stops)
-
-    @cached_property
     def _control_texts(self) -> re.Pattern[str]:
         """Finds the text of a control token."""
-        starts: dict[str, set[str]] = {}  # a thousand of them may start alike: each start is tried once
-        for text in (self._decoder.text([token]).strip() for token in self._decoder.control):
-            if len(text) > 2:
-                starts.setdefault(text[:3], set()).add(text[3:])
-        groups = (
-            re.escape(start) + f"(?:{'|'.join(map(re.escape, sorted(rests, key=len, reverse=True)))})"
-            for start, rests in starts.items()
-        )
-        return re.compile("|".join(groups) or r"(?!)")
+        texts = (self._decoder.text([token]).strip() for token in self._decoder.control)
+        return re.compile(spelling(text for text in texts if len(text) > 2) or r"(?!)")
 
     @cached_property
     def _special_tokens(self) -> frozenset[str]:
@@ -261,3 +251,38 @@ def changed(call: ToolCall, *, id: str | None = None, status: ToolCallStatus | N
         raw=call.raw,
         status=call.status if status is None else status,
     )
+
+
+_FIELDS: dict[str, Any] = {
+    "content": str,
+    "reasoning_content": (str, type(None)),
+    "tool_calls": list,
+    "termination": Termination,
+    "reasoning_complete": bool,
+    "lossless": bool,
+    "loss": (str, type(None)),
+}
+
+
+def checked_parsed(parsed: Any, backend: str) -> ParsedResponse:
+    """What a backend's parser returned, if it is a ``ParsedResponse`` whose fields have the types that it declares.
+
+    Raises:
+        ContractError: It isn't; the message names ``backend``.
+    """
+    who = f"backend {backend!r} returned"
+    if not isinstance(parsed, ParsedResponse):
+        raise ContractError(f"{who} {type(parsed).__name__} instead of ParsedResponse")
+    for name, kinds in _FIELDS.items():
+        if not isinstance(value := getattr(parsed, name), kinds):
+            raise ContractError(f"{who} a ParsedResponse whose {name} is {type(value).__name__}")
+    for at, call in enumerate(parsed.tool_calls):
+        if not isinstance(call, ToolCall):
+            raise ContractError(f"{who} tool_calls[{at}] as {type(call).__name__} instead of ToolCall")
+        function = call.get("function")
+        texts = (function.get("name"), function.get("arguments")) if isinstance(function, dict) else (None,)
+        if not all(isinstance(text, str) for text in (*texts, call.raw)) or not isinstance(call.status, ToolCallStatus):
+            raise ContractError(f"{who} tool_calls[{at}] with a name, arguments, raw or status of another type")
+        if call.status is ToolCallStatus.OK and not call["function"]["name"]:
+            raise ContractError(f"{who} tool_calls[{at}] that is OK and has no name")
+    return parsed

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from ...normal_form.arguments import Schema, json_value
-from ...probing.calls import QUESTION
+from ...probing.calls import QUESTION, call_ids, tool_call
 from ...probing.text import Atom
 from ...types import ToolCall
 from .argument_texts import stands, swallows, texts_in
@@ -121,14 +121,9 @@ def fault(
 
 
 def _turn(calls: Sequence[ToolCall]) -> dict[str, Any]:
-    return {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [
-            {"id": call["id"] or f"call{at:05d}", "type": "function", "function": dict(call["function"])}
-            for at, call in enumerate(calls)
-        ],
-    }
+    given = ((call["function"]["name"], call["function"]["arguments"], call["id"]) for call in calls)
+    written = [tool_call(name, arguments, own or call_ids(at=at)[0]) for at, (name, arguments, own) in enumerate(given)]
+    return {"role": "assistant", "content": "", "tool_calls": written}
 
 
 def _header(call: ToolCall, arguments: str) -> str | None:

@@ -1,9 +1,7 @@
-"""``sampled_mask`` of a render, corrected where upstreams are loose: it begins where sampling begins, and ends with the stop.
+"""``sampled_mask`` of a render, corrected where upstreams are loose: too long, or too short.
 
-Some mark what the generation prompt supplies (``<think>`` and its newline) as if the model had sampled it, or the newline that
-the template writes behind the stop; some leave out what is sampled: harmony's ``<|channel|>final<|message|>`` behind
-``<|start|>assistant``, or GLM's stop, which is the tag of the next role. Trained on such a mask a model learns to write what it
-is always given, or never learns to end its turn.
+Some leave out what is sampled: harmony's ``<|channel|>final<|message|>`` behind ``<|start|>assistant``, or GLM's stop, which is
+the tag of the next role. Trained on such a mask a model writes what it is always given, or never learns to end its turn.
 """
 
 from __future__ import annotations
@@ -106,9 +104,5 @@ def _supplied(ids: Sequence[int], start: int, end: int, opener: Sequence[int]) -
     """How many ids at the start of the run are the opener's: those that complete what stands before the run."""
     for before in range(min(len(opener), start), -1, -1):
         if list(ids[start - before : start]) == list(opener[:before]):
-            rest = opener[before:]
-            count = 0
-            while count < len(rest) and start + count < end and ids[start + count] == rest[count]:
-                count += 1
-            return count
+            return common_prefix(opener[before:], ids[start:end])
     return 0

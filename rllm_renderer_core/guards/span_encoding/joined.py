@@ -1,10 +1,7 @@
-"""Text is tokenized as a chat template's is: all that lies between two control tokens at once, headers with what follows them.
+"""Re-encodes all that lies between two control tokens at once, headers with what follows them, as a chat template's text is.
 
-Some upstreams encode a role's header and the text behind it apart. That gives the same ids but where the text begins with
-white space, or ends with it before something that the format writes: ``assistant\\n`` and ``\\n\\nfour`` are other ids than
-``assistant\\n\\n\\nfour``; and where a format writes an empty block of reasoning into the last turn. Where a renderer does so
-is learned, once, from made-up conversations; after that only conversations with such a place cost more than a look at the
-edges of their texts.
+Where a renderer needs it (texts with white space at an edge, an empty block of reasoning in the last turn) is learned once, of
+made-up conversations; then only conversations with such a place cost more than a look at the edges of their texts.
 """
 
 from __future__ import annotations
@@ -74,7 +71,7 @@ class SpanEncoding:
         that conversations with media stay as they are."""
         if self._places is not None and not self._places:
             return False
-        found = {place for message in messages if not _bare(message) for place in _white_edges(message)}
+        found = {place for message in messages for place in _white_edges(message)}
         if messages and messages[-1]["role"] == "assistant":
             found.add(LAST)
         if not found or any(isinstance(message["content"], list) for message in messages):
@@ -182,12 +179,6 @@ def _texts(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield message["role"], content
     if reasoning:
         yield "reasoning", reasoning
-
-
-def _bare(message: dict[str, Any]) -> bool:
-    """Whether a message is a text without white space at its edges and nothing else: most are, and ``strip`` copies none."""
-    content = message["content"]
-    return len(message) == 2 and type(content) is str and content == content.strip()
 
 
 def _white_edges(message: dict[str, Any]) -> Iterator[Place]:

@@ -5,3 +5,4 @@
 """
 
 from .check import check_tokenizer as check_tokenizer
+from .check import lacking as lacking

@@ -14,6 +14,7 @@ SAMPLE = "Add  12345 to\n\n\tx = 1.50;  \u00e9 \u4e2d\u6587 \u0440\u0443\u0441 \
 
 _SPECIAL = re.compile(r"[<\[]\S{1,40}?[>\]]")
 _MOST = 24
+_USABLE = "pass the model's tokenizer as AutoTokenizer.from_pretrained returns it, a fast one (use_fast=True)"
 
 
 def check_tokenizer(tokenizer: Any) -> None:
@@ -30,10 +31,7 @@ def check_tokenizer(tokenizer: Any) -> None:
     kind = type(tokenizer).__name__
     lacks = [name for name in METHODS if not callable(getattr(tokenizer, name, None))]
     if lacks:
-        raise TokenizerError(
-            f"no backend can work with this tokenizer: {kind} has no {', no '.join(lacks)}",
-            fix="pass the model's tokenizer as AutoTokenizer.from_pretrained returns it, a fast one (use_fast=True)",
-        )
+        raise TokenizerError(f"no backend can work with this tokenizer: {kind} has no {', no '.join(lacks)}", fix=_USABLE)
     with lock_of(tokenizer):
         changed, spelled = _changed(tokenizer), _spelled_out(tokenizer)
     if changed is not None:
@@ -49,6 +47,21 @@ def check_tokenizer(tokenizer: Any) -> None:
             fix="load it with split_special_tokens=False" if split else "pass the model's tokenizer, with its special tokens",
         )
     checked[split] = True
+
+
+def lacking(tokenizer: Any, error: BaseException, renderer: str) -> TokenizerError | None:
+    """The error to raise where ``error``, which ``backend:renderer`` raised, came of what the tokenizer lacks; or ``None``."""
+    kind = type(tokenizer).__name__
+    what = None
+    if isinstance(error, AttributeError) and error.name and type(error.obj).__name__ == kind:
+        what = f"has no {error.name}"
+    elif isinstance(error, TypeError) and f"{kind!r} has no len()" in str(error):
+        what = "has no __len__"
+    elif isinstance(error, NotImplementedError) and getattr(tokenizer, "is_fast", True) is False:
+        what = f"is python-only, and this needs a fast one: {str(error) or type(error).__name__}"
+    if what is None:
+        return None
+    return TokenizerError(f"{renderer} can't work with this tokenizer: {kind} {what}", fix=_USABLE)
 
 
 def _changed(tokenizer: Any) -> str | None:

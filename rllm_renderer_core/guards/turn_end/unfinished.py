@@ -20,10 +20,11 @@ class TurnEndGuard:
 
     Args:
         form: The delimiters of its format.
+        more_stops: Ids at which sampling stops too, though they close no turn of the format: the tokenizer's end of sequence.
     """
 
-    def __init__(self, form: Format) -> None:
-        self._format = form
+    def __init__(self, form: Format, more_stops: frozenset[int]) -> None:
+        self._format, self._more_stops = form, more_stops
 
     def before_bridge(self, prompt: IdsView, sampled: list[int], parse: Parse) -> None:
         """Check a completion.
@@ -34,10 +35,19 @@ class TurnEndGuard:
             parse: Parses it behind that prompt; asked only where the ids alone don't tell.
 
         Raises:
-            BridgeDeclined: It ends inside reasoning, or was cut off inside a tool call.
+            BridgeDeclined: It ends inside reasoning, was cut off inside a tool call, or there is no turn that one stop ends.
         """
         form = self._format
+        if not prompt.size:
+            raise BridgeDeclined("the previous prompt is empty")
+        if not sampled:
+            # What was bridged before this ends with a generation prompt: closing that turn would leave an empty one.
+            raise BridgeDeclined("nothing was sampled since the previous prompt")
         stopped = not form.stops.isdisjoint(sampled)
+        if stopped and sum(map(form.stops.__contains__, sampled)) > 1:
+            raise BridgeDeclined("the completion has more than one stop")
+        if not self._more_stops.isdisjoint(sampled):
+            raise BridgeDeclined("the completion ends with the tokenizer's end of sequence, which closes no turn of the format")
         markers = form.reasoning_ids
         inside = markers is None or self._may_be_inside(markers, prompt, sampled)
         if markers == () and self._may_be_inside(form.any_reasoning_ids, prompt, sampled):

@@ -14,7 +14,7 @@ from ..output import not_installed, show, show_json, table
 from ..wording import fix_in_flags
 
 if TYPE_CHECKING:
-    from rllm_renderer_core.plugin.metadata import PluginInfo
+    from rllm_renderer_core.plugin.hooks import PluginInfo
 
 STYLES = {"loaded": "green", "found": "green", "disabled": "yellow"}
 """States without a style of their own are faults."""
@@ -32,7 +32,7 @@ def command(check: bool, as_json: bool) -> None:
     """
     from rllm_renderer_core.plugin.discovery import plugins
     from rllm_renderer_core.plugin.distributions import KNOWN_PLUGINS, install_command
-    from rllm_renderer_core.plugin.metadata import PluginInfo
+    from rllm_renderer_core.plugin.hooks import PluginInfo
 
     installed = plugins(check=check)
     present = {plugin.distribution for plugin in installed}

@@ -11,9 +11,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import AmbiguousBackendError, PluginError, RendererError
 from rllm_renderer_core.plugin import Coverage, Query, Registered, Unavailable
-from rllm_renderer_core.plugin.answers import ask, candidates, deviations, parsing, renderer_names
-from rllm_renderer_core.plugin.discovery import load, load_backends
-from rllm_renderer_core.plugin.metadata import Plugin
+from rllm_renderer_core.plugin.discovery import Plugin, load, load_backends
+from rllm_renderer_core.plugin.hooks import ask, candidates, deviations, parsing, renderer_names
 from rllm_renderer_core.resolving.selection import best
 
 from .variables import Finding, traced
@@ -76,7 +75,7 @@ def claims() -> Iterator[Finding]:
 
 def tried(model: str, tokenizer: Any) -> Iterator[Finding]:
     """What goes wrong when the renderer of a model is built and each of its methods is called once."""
-    from rllm_renderer_template.parity.judgement import faults_of
+    from rllm_renderer_template.parity.faults import faults_of
 
     from rllm_renderer_core.resolving.resolver import resolve
 

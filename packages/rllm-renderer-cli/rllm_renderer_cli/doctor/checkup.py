@@ -19,9 +19,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from rllm_renderer_core.plugin.discovery import plugins
+from rllm_renderer_core.plugin.discovery import find, plugins
 from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
-from rllm_renderer_core.plugin.metadata import PluginInfo, find
+from rllm_renderer_core.plugin.hooks import PluginInfo
 from rllm_renderer_core.version import __version__
 
 from ..commands.plugins import FAULTS
@@ -64,16 +64,16 @@ def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = 
     watched = list(loads(loaded))  # first: what a module prints, it prints once
     states = plugins(check=True)
     upstream = {
-        plugin.name: {name: _version(name) for backend in plugin.backends for name in backend.upstream} for plugin in loaded
+        plugin.name: {name: _version(name) for each in plugin.registered for name in each.backend.upstream} for plugin in loaded
     }
     checkup = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
-    for backend in (backend for plugin in loaded for backend in plugin.backends):
+    for backend in (each.backend for plugin in loaded for each in plugin.registered):
         own = sorted(backend.own_vocabulary)
         checkup.literal_text[backend.name] = "no" if "*" in own else f"not {', '.join(own)}" if own else "yes"
     installed = _distributions({name for versions in upstream.values() for name in versions})
     checkup.findings += _core_metadata()
     checkup.findings += unreadable()
-    causes = {(plugin.name, plugin.distribution): plugin.error and plugin.error.__cause__ for plugin in loaded}
+    causes = {(plugin.name, plugin.distribution): plugin.fault and plugin.fault.__cause__ for plugin in loaded}
     faulty = [plugin for plugin in states if plugin.error is not None and plugin.state in FAULTS]
     checkup.findings += (_of_state(plugin, traced(causes.get((plugin.name, plugin.distribution)))) for plugin in faulty)
     checkup.findings += [*watched, *answers(), *claims()]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from packaging.utils import canonicalize_name
 
 from rllm_renderer_core.errors import RendererError
-from rllm_renderer_core.plugin.metadata import PluginInfo
+from rllm_renderer_core.plugin.hooks import PluginInfo
 
 from ..commands.check import differences_here
 from ..files import read_pin

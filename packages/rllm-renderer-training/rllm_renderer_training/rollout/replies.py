@@ -66,7 +66,7 @@ def bridged_over_broken(renderer: ResolvedRenderer, segment: Segment, new: list[
         shown = [{"role": "assistant", "content": reply.content, "tool_calls": tried} for tried in calls]
     deltas: list[list[int]] = []
     for previous in shown:
-        bridged = renderer.try_continue(history, completion, new, tools=segment.tools, previous_message=previous)
+        bridged = renderer.try_bridge(history, completion, new, tools=segment.tools, previous_message=previous)
         if isinstance(bridged, BridgeDeclined):
             return bridged
         deltas.append(bridged.delta)

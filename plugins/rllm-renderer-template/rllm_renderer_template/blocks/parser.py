@@ -21,67 +21,46 @@ REASONING, TEXT, CALL, UNKNOWN = "reasoning", "text", "call", "unknown"
 
 @dataclass
 class Block:
-    """One message of a completion.
+    """One message of a completion."""
 
-    Attributes:
-        ids: What was sampled of it, without what opens and closes it.
-        head: Ids before the mark, those of the prompt too.
-        mark: ``None`` where there is none.
-        body: Sampled ids behind the mark.
-        close: The id that closed it, ``None`` where there is none.
-        opened: Whether it was opened, there or in the prompt.
-    """
-
-    ids: list[int] = field(default_factory=list)
-    head: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)  # what was sampled of it, without what opens and closes it
+    head: list[int] = field(default_factory=list)  # ids before the mark, those of the prompt too
     mark: int | None = None
-    body: list[int] = field(default_factory=list)
-    close: int | None = None
-    opened: bool = True
+    body: list[int] = field(default_factory=list)  # sampled ids behind the mark
+    close: int | None = None  # the id that closed it
+    opened: bool = True  # there or in the prompt
 
     def add(self, token: int, marks: frozenset[int]) -> None:
-        """A sampled id that neither opens nor closes a message."""
-        self.ids.append(token)
-        if self.mark is not None:
-            self.body.append(token)
-        elif token in marks:
+        """An id that neither opens nor closes a message."""
+        if self.mark is None and token in marks:
             self.mark = token
         else:
-            self.head.append(token)
+            (self.head if self.mark is None else self.body).append(token)
 
 
 @dataclass(frozen=True)
 class BlockForm:
-    """What a format has: ids of control tokens, and what a message is.
-
-    Attributes:
-        kind: A block, and the text of its head, to ``REASONING``, ``TEXT``, ``CALL`` or ``UNKNOWN``.
-        call: The texts of head and body of a call to its name and the text of its arguments; ``ValueError``: it has none.
-        begins_call: Whether the text of a head that was cut off is a call's.
-        words: What models write in heads, and no render shows; see ``ParseCheck``.
-    """
+    """What a format has: ids of control tokens, and what a message is."""
 
     message_open: int  # <|start|>
     body_opens: frozenset[int]  # <|message|>, between head and body
     closes: frozenset[int]  # <|end|>, <|return|>, <|call|>: stops among them
     stops: frozenset[int]  # <|return|>, <|call|>
     within: frozenset[int]  # <|channel|>, <|constrain|>, which may stand in a head
-    kind: Callable[[Block, str], str]
-    call: Callable[[str, str], tuple[str, str]]
-    begins_call: Callable[[str], bool]
-    words: frozenset[str] = frozenset()  # {"assistant", "commentary", "json", "code"}
+    kind: Callable[[Block, str], str]  # a block, and the text of its head, to ``REASONING``, ``TEXT``, ``CALL`` or ``UNKNOWN``
+    call: Callable[[str, str], tuple[str, str]]  # texts of head and body to name and arguments; ``ValueError``: it has none
+    begins_call: Callable[[str], bool]  # whether the text of a head that was cut off is a call's
+    words: frozenset[str] = frozenset()  # {"assistant", "json"}: written in heads, and no render shows them; see ``ParseCheck``
 
 
 class BlockParser:
-    """Reads completions of one format.
+    """Reads completions of one format. ``delimiter_words`` is what its models write in heads, and no render shows; see
+    ``ParseCheck``.
 
     Args:
         form: The format.
         decode: Ids to text, with control tokens.
         control: Ids of all control tokens.
-
-    Attributes:
-        delimiter_words: What the format's models write in heads, and no render shows; see ``ParseCheck``.
     """
 
     parses_tool_calls = True
@@ -98,27 +77,24 @@ class BlockParser:
         ids = list(token_ids)
         stop = next((at for at, token in enumerate(ids) if token in self._form.stops), None)
         blocks = self._blocks(ids, self._begun(prompt_ids))
-        out = ParsedResponse("", None, [], Termination.TRUNCATED if stop is None else Termination.STOP)
-        reasoning: list[str] = []
-        content: list[str] = []
+        parsed = ParsedResponse("", None, [], Termination.TRUNCATED if stop is None else Termination.STOP)
+        reasoning, content = "", ""
         sound = stop is None or stop == len(ids) - 1
         for at, block in enumerate(blocks):
             kind = self._form.kind(block, self._decode(block.head))
             closed = block.close in self._form.closes and not (kind == REASONING and block.close in self._form.stops)
             sound = sound and closed and block.opened and kind != UNKNOWN and self._clean(block)
             if kind == REASONING:
-                reasoning.append(self._decode(block.body))
-                out.reasoning_complete = closed or at < len(blocks) - 1
-            elif kind == TEXT:
-                content.append(self._decode(block.body))
-            elif kind == CALL or (block.close is None and self._form.begins_call(self._decode(block.head))):
-                out.tool_calls.append(self._call(block, closed))
+                reasoning += self._decode(block.body)
+                parsed.reasoning_complete = closed or at < len(blocks) - 1
+            elif kind == CALL or (kind == UNKNOWN and block.close is None and self._form.begins_call(self._decode(block.head))):
+                parsed.tool_calls.append(self._call(block, closed))
             else:
-                content.append(self._decode(block.ids))
-        out.reasoning_content, out.content = "".join(reasoning) or None, "".join(content)
-        if not sound and out.termination is Termination.STOP:
-            out.termination = Termination.MALFORMED
-        return out
+                content += self._decode(block.body if kind == TEXT else block.ids)
+        parsed.reasoning_content, parsed.content = reasoning or None, content
+        if not sound and parsed.termination is Termination.STOP:
+            parsed.termination = Termination.MALFORMED
+        return parsed
 
     def _clean(self, block: Block) -> bool:
         """Whether no control id stands where none belongs."""
@@ -139,30 +115,32 @@ class BlockParser:
 
     def _begun(self, prompt_ids: Sequence[int] | None) -> Block:
         """The message that the prompt has opened."""
-        begun = Block()
+        begun: list[int] = []
         for token in reversed(prompt_ids or ()):
             if token == self._form.message_open:
                 break
             if token in self._form.closes:
                 return Block(opened=False)
-            begun.head.insert(0, token)
-        at = next((at for at, token in enumerate(begun.head) if token in self._form.body_opens), None)
-        if at is not None:
-            begun.head, begun.mark = begun.head[:at], begun.head[at]
-        return begun
+            begun.append(token)
+        block = Block()
+        for token in reversed(begun):
+            block.add(token, self._form.body_opens)
+        block.body.clear()  # only what was sampled
+        return block
 
     def _blocks(self, ids: Sequence[int], block: Block) -> list[Block]:
         """The messages of a completion, the first one as far as it isn't in the prompt."""
-        form, out = self._form, []
+        form, blocks = self._form, list[Block]()
         for token in ids:
             if token in form.closes or token in form.stops:
                 if block.ids or block.mark is not None or token in form.closes:
                     block.close = token
-                    out.append(block)
+                    blocks.append(block)
                 block = Block(opened=False)
             elif token == form.message_open:
-                out += [block] if block.ids else []
+                blocks += [block] if block.ids else []
                 block = Block()
             else:
+                block.ids.append(token)
                 block.add(token, form.body_opens)
-        return [*out, block] if block.ids or block.mark is not None else out
+        return [*blocks, block] if block.ids or block.mark is not None else blocks

@@ -8,8 +8,9 @@ what would be sampled, and nothing is claimed. Only ids are compared.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,16 +37,11 @@ class Conversation:
     tools: list[dict[str, Any]] | None
     ids: list[int]
     spans: list[tuple[int, int]] = field(default_factory=list)
-    starts: list[Any] = field(default_factory=list)
+    starts: list[Any] = field(default_factory=list)  # of the messages with their headers; the first is None if that isn't known
 
 
 class Attribution:
-    """Attribution of what ``render`` renders. It costs a few renders a message.
-
-    Args:
-        render: See ``RenderFull``; what it raises for an altered conversation is no proof of anything.
-        stop_ids: Ids at which sampling stops.
-    """
+    """Attribution of what ``render`` renders, with the ids at which sampling stops. It costs a few renders a message."""
 
     def __init__(self, render: RenderFull, stop_ids: Iterable[int]) -> None:
         self._render, self._stops = render, frozenset(stop_ids)
@@ -58,14 +54,13 @@ class Attribution:
         Raises:
             Exception: What ``render`` raises for this conversation.
         """
-        plain = [dict(message) for message in messages]
-        declared = None if not tools else list(tools)
-        ids = list(self._render(plain, declared, add_generation_prompt))
+        conversation = Conversation([dict(message) for message in messages], list(tools) if tools else None, [])
+        ids = list(self._render(conversation.messages, conversation.tools, add_generation_prompt))
         try:
-            closed = list(self._render(plain, declared, False)) if add_generation_prompt else ids
-            if ids[: len(closed)] != closed or not plain:
+            closed = list(self._render(conversation.messages, conversation.tools, False)) if add_generation_prompt else ids
+            conversation.ids = closed
+            if ids[: len(closed)] != closed or not messages:
                 raise Unproven
-            conversation = Conversation(plain, declared, closed)
             self._split(conversation)
             indices = self._indices(conversation)
             mask = self._mask(conversation, indices)
@@ -81,11 +76,9 @@ class Attribution:
             Unproven: A message doesn't show, or shows within another's ids.
         """
         conversation.spans = [self._span(conversation, at) for at in range(len(conversation.messages))]
-        at = 0
-        for start, end in conversation.spans:
-            if start < at or end < start:
-                raise Unproven
-            at = end
+        edges = [edge for span in conversation.spans for edge in span]
+        if edges != sorted(edges):
+            raise Unproven
         conversation.starts = [self._first(conversation)]
         for at in range(1, len(conversation.messages)):
             end, following = conversation.spans[at - 1][1], conversation.spans[at][0]
@@ -105,33 +98,25 @@ class Attribution:
 
     def _span(self, conversation: Conversation, at: int) -> tuple[int, int]:
         """The ids that change with any part of a message."""
-        spans = [self._changed(conversation, conversation.ids, altered, at) for altered in _alterations(conversation, at)]
-        shown = [span for span in spans if span is not None]
-        if not shown:
+        ids, edges = conversation.ids, set[int]()
+        for altered in _alterations(conversation.messages[at]):
+            try:
+                messages = [*conversation.messages[:at], altered, *conversation.messages[at + 1 :]]
+                other = self._ids(messages, conversation.tools)
+            except Unproven:  # this part can't be altered, as a template may refuse text beside calls
+                continue
+            if other != ids:
+                edges |= {common_prefix(ids, other), len(ids) - common_prefix(reversed(ids), reversed(other))}
+        if not edges:
             raise Unproven
-        return min(start for start, _ in shown), max(end for _, end in shown)
+        return min(edges), max(edges)
 
-    def _changed(self, conversation: Conversation, ids: list[int], altered: dict[str, Any], at: int) -> tuple[int, int] | None:
-        """What changes in the ids of the conversation, or of its first part, with another message at this place."""
-        try:
-            other = list(
-                self._render(
-                    [*conversation.messages[:at], altered, *conversation.messages[at + 1 :]], conversation.tools, False
-                )
-            )
-        except Exception:  # this part can't be altered, as a template may refuse text beside calls
-            return None
-        if other == ids:
-            return None
-        same = common_prefix(ids, other)
-        end = len(ids) - common_prefix(reversed(ids), reversed(other))
-        return min(same, end), max(end, same if end < same else end)
+    def _part(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> Conversation:
+        return Conversation(messages, tools, self._ids(messages, tools))
 
     def _trailer(self, conversation: Conversation, count: int) -> list[int]:
         """What ends the conversation of the first ``count`` messages behind the last one's own ids."""
-        part = Conversation(
-            conversation.messages[:count], conversation.tools, self._ids(conversation.messages[:count], conversation.tools)
-        )
+        part = self._part(conversation.messages[:count], conversation.tools)
         return part.ids[self._span(part, count - 1)[1] :]
 
     def _first(self, conversation: Conversation) -> int | None:
@@ -146,7 +131,7 @@ class Attribution:
     def _header(self, conversation: Conversation, at: int) -> list[int]:
         """What opens a message like this one behind an assistant turn, up to its own ids."""
         probe = [QUESTION, {"role": "assistant", "content": ANSWER}, conversation.messages[at]]
-        other = Conversation(probe, conversation.tools, self._ids(probe, conversation.tools))
+        other = self._part(probe, conversation.tools)
         end, following = self._span(other, 1)[1], self._span(other, 2)[0]
         if following < end:
             raise Unproven
@@ -168,10 +153,9 @@ class Attribution:
 
     def _indices(self, conversation: Conversation) -> list[int | None]:
         first, *later = conversation.starts
-        unknown = conversation.spans[0][0]
-        indices: list[int | None] = [None] * unknown if first is None else [-1] * first
-        starts = [unknown if first is None else first, *later]
-        for at, (start, end) in enumerate(zip(starts, [*starts[1:], len(conversation.ids)], strict=True)):
+        starts = [conversation.spans[0][0] if first is None else first, *later, len(conversation.ids)]
+        indices: list[int | None] = [None if first is None else -1] * starts[0]
+        for at, (start, end) in enumerate(itertools.pairwise(starts)):
             indices += [at] * (end - start)
         return indices
 
@@ -202,17 +186,14 @@ class Attribution:
         return len(prompt) if conversation.ids[: len(prompt)] == prompt else None
 
 
-def _alterations(conversation: Conversation, at: int) -> list[dict[str, Any]]:
+def _alterations(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The message with each of its parts altered alone, at both of its ends where it is text."""
-    message = conversation.messages[at]
-    out = []
-    for key in ("reasoning_content", "content"):
-        if isinstance(message.get(key), str) and (message[key] or not message.get("tool_calls")):
-            out.append({**message, key: f"{ALTERED}{message[key]}{ALTERED}"})
     calls = message.get("tool_calls") or []
+    for key in ("reasoning_content", "content"):
+        if isinstance(message.get(key), str) and (message[key] or not calls):
+            yield {**message, key: f"{ALTERED}{message[key]}{ALTERED}"}
     for place, call in enumerate(calls):
         function = call["function"]
         arguments = json.dumps({**json.loads(function["arguments"]), ALTERED: ALTERED}, ensure_ascii=False)
         altered = {**call, "function": {**function, "arguments": arguments}}
-        out.append({**message, "tool_calls": [*calls[:place], altered, *calls[place + 1 :]]})
-    return out
+        yield {**message, "tool_calls": [*calls[:place], altered, *calls[place + 1 :]]}

@@ -7,6 +7,7 @@ A template of unknown make says nothing about bridges, so ``SeamBridge`` proves 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +17,9 @@ from rllm_renderer_core.plugin import Backend, Coverage, Match, Query, Unavailab
 
 from ..memory import options_of, remembered
 from ..reasons import reason_of
-from .names import TEMPLATE_BACKEND
 from .prelude import CLOCK
 from .renderer import ChatTemplateRenderer
+from .template import TEMPLATE_BACKEND
 
 NO_BRIDGE = "template_bridge=False declines every bridge over a chat template"
 THINKING_VARIABLES = ("enable_thinking", "thinking")
@@ -41,15 +42,9 @@ class ChatTemplateBackend(Backend):
         bridge = "bridges proven by experiment" if why is None else f"no bridge: {why}"
         match = Match.FALLBACK if query.renderer is None else Match.NAMED
         dated = CLOCK in (chat_template(query.tokenizer) or "")
+        proven = why is None
         return Coverage(
-            TEMPLATE_BACKEND,
-            match,
-            has_bridge=why is None,
-            reason=f"{reason}; {bridge}",
-            dated=dated,
-            by_experiment=why is None,
-            by_template=True,
-            data=why,
+            TEMPLATE_BACKEND, match, proven, f"{reason}; {bridge}", why, dated, by_experiment=proven, by_template=True
         )
 
     def create(self, query: Query, coverage: Coverage) -> ChatTemplateRenderer:
@@ -58,12 +53,10 @@ class ChatTemplateBackend(Backend):
     def parsing(self, query: Query, coverage: Coverage) -> str:
         try:
             renderer = self.create(query, coverage)
-            first = ""
             if renderer.messages is not None:
-                first = "harmony's messages; beside it "
-            elif renderer.shipped is not None:
-                first = "the checkpoint's own response template, proven by round trips; beside it "
-            return f"{first}{renderer.parser}"
+                return f"harmony's messages; beside it {renderer.parser}"
+            shipped = "the checkpoint's own response template, proven by round trips; beside it "
+            return f"{shipped if renderer.shipped is not None else ''}{renderer.parser}"
         except Exception as error:  # an option that the template can't honour, a template that doesn't compile
             return f"no completion can be parsed: {reason_of(error)}"
 
@@ -78,14 +71,13 @@ def why_no_bridge(query: Query) -> str | None:
     if query.tokenizer is None:
         return None
     with lock_of(query.tokenizer):
-        tried = remembered(query.tokenizer, "bridges", options_of(query))  # coverage is asked more than once
+        tried: dict[str, str | None] = remembered(query.tokenizer, "bridges", options_of(query))  # asked more than once
         if not tried:
             try:
                 tried["why not"] = ChatTemplateRenderer(query.tokenizer, _template_variables(query)).why_no_bridge()
             except Exception as error:  # creating the renderer raises it, with its fix
                 tried["why not"] = f"the template can't be tried: {type(error).__name__}"
-        why: str | None = tried["why not"]
-        return why
+        return tried["why not"]
 
 
 def _template_variables(query: Query) -> dict[str, Any]:
@@ -101,33 +93,20 @@ def _template_variables(query: Query) -> dict[str, Any]:
     environment = Environment(extensions=["jinja2.ext.loopcontrols"])
     known: set[str] = set()
     for source in chat_templates(query.tokenizer).values():
-        known |= meta.find_undeclared_variables(environment.parse(_without_generation_tags(source)))
+        plain = re.sub(r"\{%-? (?:end)?generation -?%\}", "", source)  # transformers' own blocks, which plain Jinja can't parse
+        known |= meta.find_undeclared_variables(environment.parse(plain))
     for key in query.chat_template_kwargs:
         if key not in known:
-            raise OptionError(
-                f"chat_template_kwargs: the chat template has no variable {key!r}, backend {TEMPLATE_BACKEND} can't honour it",
-                fix=f"its variables are {', '.join(sorted(known)) or 'none'}",
-                option="chat_template_kwargs",
-                backend=TEMPLATE_BACKEND,
-            )
+            text = f"chat_template_kwargs: the chat template has no variable {key!r}"
+            raise _cant_honour("chat_template_kwargs", text, f"its variables are {', '.join(sorted(known)) or 'none'}")
     if query.thinking is not None:
         variable = next((name for name in THINKING_VARIABLES if name in known), None)
         if variable is None:
-            raise OptionError(
-                f"thinking={query.thinking}: the chat template has no variable for it, "
-                f"backend {TEMPLATE_BACKEND} can't honour it",
-                fix="leave thinking out, or pass the template's own variable in chat_template_kwargs",
-                option="thinking",
-                backend=TEMPLATE_BACKEND,
-            )
+            fix = "leave thinking out, or pass the template's own variable in chat_template_kwargs"
+            raise _cant_honour("thinking", f"thinking={query.thinking}: the chat template has no variable for it", fix)
         kwargs[variable] = query.thinking
     return kwargs
 
 
-def _without_generation_tags(source: str) -> str:
-    """The template without transformers' ``generation`` blocks, which plain Jinja can't parse."""
-    for tag in ("generation", "endgeneration"):
-        for left in ("{%", "{%-"):
-            for right in ("%}", "-%}"):
-                source = source.replace(f"{left} {tag} {right}", "")
-    return source
+def _cant_honour(option: str, text: str, fix: str) -> OptionError:
+    return OptionError(f"{text}, backend {TEMPLATE_BACKEND} can't honour it", fix=fix, option=option, backend=TEMPLATE_BACKEND)

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
-
-from rllm_renderer_core.types import Message
 
 CLOCK = "strftime_now"
 """The function by which templates print today's date."""
@@ -33,10 +31,9 @@ def drops_nulls(apply: Callable[..., Any]) -> bool:
     """Whether ``None`` as a content doesn't reach a template."""
     try:
         source = "{{ messages[0].content is defined }}"
-        shown = apply([{"role": "user", "content": None}], chat_template=source, tokenize=False)
+        return bool(apply([{"role": "user", "content": None}], chat_template=source, tokenize=False) == "False")
     except Exception:  # a tokenizer that takes no source
         return False
-    return bool(shown == "False")
 
 
 def takes_functions(apply: Callable[..., Any]) -> bool:
@@ -44,11 +41,11 @@ def takes_functions(apply: Callable[..., Any]) -> bool:
     try:
         more = {CLOCK: lambda form: f"{form}!"}
         shown = apply([{"role": "user", "content": "x"}], chat_template=f"{{{{ {CLOCK}('x') }}}}", tokenize=False, **more)
+        return bool(shown == "x!")
     except TypeError as error:
         return "not callable" not in str(error)
     except Exception:  # a tokenizer that takes no source
         return True
-    return bool(shown == "x!")
 
 
 def clock(source: str, day: Callable[[str], str]) -> str:
@@ -61,8 +58,3 @@ def clock(source: str, day: Callable[[str], str]) -> str:
     why = '{{ raise_exception("the day is known in the forms alone that the template names") }}'
     unknown = f"{{%- if form not in {json.dumps(list(known))} -%}}{why}{{%- endif -%}}"
     return f"{{%- macro {CLOCK}(form) -%}}{branches}{unknown}{{%- endmacro %}}\n"
-
-
-def lacks_nulls(messages: Sequence[Message]) -> bool:
-    """Whether a message has ``None`` for its content."""
-    return any("content" in message and message["content"] is None for message in messages)

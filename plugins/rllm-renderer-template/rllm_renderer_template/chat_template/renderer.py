@@ -19,10 +19,9 @@ from ..parser.learned import LearnedParser
 from ..seam.bridge import SeamBridge
 from ..seam.renderer import SeamedRenderer
 from .attribution import Attribution
-from .names import TEMPLATE_BACKEND
 from .response_template import engine
 from .shipped_parser import ShippedParser
-from .template import ChatTemplate
+from .template import TEMPLATE_BACKEND, ChatTemplate
 from .template_parser import learned_parser
 
 
@@ -30,12 +29,8 @@ class ChatTemplateRenderer(SeamedRenderer):
     """A tokenizer's ``apply_chat_template`` behind the protocol.
 
     Attribution is learned by renders, ``None`` where they don't prove it (see ``Attribution``). Completions are parsed by
-    what the template shows, as far as round trips prove it (see ``LearnedParser``).
-
-    Args:
-        tokenizer: With a chat template.
-        variables: Keywords of the template.
-        no_bridge: Why every bridge is declined, ``None`` where each is tried.
+    what the template shows, as far as round trips prove it (see ``LearnedParser``). ``no_bridge`` is why every bridge is
+    declined, ``None`` where each is tried.
     """
 
     def __init__(self, tokenizer: Any, variables: dict[str, Any], *, no_bridge: str | None = None) -> None:
@@ -63,8 +58,11 @@ class ChatTemplateRenderer(SeamedRenderer):
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
-        parser = self.messages or self.shipped or self.parser
-        return parser.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+        return self._reader.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
+
+    @cached_property
+    def _reader(self) -> BlockParser | ShippedParser | LearnedParser:
+        return self.messages or self.shipped or self.parser
 
     @cached_property
     def messages(self) -> BlockParser | None:
@@ -80,11 +78,10 @@ class ChatTemplateRenderer(SeamedRenderer):
             lazy_stops=True,
             takes_views=True,
             fills_result_names=False,  # a template gets the messages that serving would pass to it
-            attribution_costs_renders=True,
             reasoning_ids=lambda: self.parser.reasoning_ids,  # as the template shows them, not as the vocabulary has them
-            second_parser=lambda: self.second_parser,
+            second_parser=lambda: self.parser if self._reader is not self.parser else None,
             delimiter_words=self.messages.delimiter_words if self.messages is not None else frozenset(),
-            why_no_tool_calls=lambda: self.why_no_tool_calls,
+            why_no_tool_calls=lambda: self.parser.why_no_tool_calls if self._reader is self.parser else None,
         )
 
     def get_stop_token_ids(self) -> list[int]:
@@ -106,18 +103,8 @@ class ChatTemplateRenderer(SeamedRenderer):
             prompt = self.render_ids([QUESTION], add_generation_prompt=True)
         except Exception:  # a template that wants more than a user's message
             return None
-        found = ShippedParser(template, self._tokenizer, self.parser, prompt)
-        return found if found.why_not is None else None
-
-    @property
-    def second_parser(self) -> LearnedParser | None:
-        """For what the first parser doesn't read, where that isn't this one."""
-        return self.parser if self.messages is not None or self.shipped is not None else None
-
-    @property
-    def why_no_tool_calls(self) -> str | None:
-        """Why no way of reading tool calls is proven, ``None`` where one is."""
-        return self.parser.why_no_tool_calls if self.messages is None and self.shipped is None else None
+        shipped = ShippedParser(template, self._tokenizer, self.parser, prompt)
+        return shipped if shipped.why_not is None else None
 
     def why_no_bridge(self) -> str | None:
         """Why not even a plain message or result can be bridged over this template; ``None`` where one can."""

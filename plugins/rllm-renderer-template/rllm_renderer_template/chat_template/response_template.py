@@ -9,16 +9,15 @@ turns, which it must read as the learned parser does, or refuse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..parser.calls.attempt import Declined
 from ..parser.calls.headed import HeadedCalls
-from ..parser.calls.json_text import JsonCalls
+from ..parser.calls.json_text import JsonCalls, Path
 from ..parser.calls.notations import json_object
 from ..parser.calls.section import CallSection
-from ..parser.calls.tagged import KEY, TaggedCalls
+from ..parser.calls.tagged import KEY
 from ..parser.id_text import CONTROL, IdText
 from ..parser.learning import Learned
 from ..parser.literals import common_end, core, lead, trail
@@ -30,13 +29,8 @@ NEEDS = "transformers 5.13 or later has the engine that reads response templates
 _REFERENCE = re.compile(r"\(\?P<id>.*?\+\?\)")
 
 
-@dataclass(frozen=True)
-class Completion:
-    """A turn that the learned parser reads back: the texts before and of it, and what it says."""
-
-    prompt: str
-    text: str
-    said: AssistantTurn
+Completion = tuple[str, str, AssistantTurn]
+"""A probe turn: the texts before and of it, and what it says."""
 
 
 def proven(learned: Learned, render: Render, ids: IdText) -> dict[str, Any]:
@@ -47,7 +41,7 @@ def proven(learned: Learned, render: Render, ids: IdText) -> dict[str, Any]:
     """
     template = response_template(learned.format, ids.plain)
     completions = _completions(learned, render, ids, read_back=True)
-    other, refused = differences(template, completions, TOOLS)
+    other, refused = differences(template, completions)
     if other or len(refused) == len(completions):
         raise Declined(f"transformers' engine reads {', '.join(other or refused)} in another way")
     return template
@@ -60,29 +54,21 @@ def misread(template: Any, learned: Learned, render: Render, ids: IdText) -> lis
         Declined: No completion shows a call to prove it by, or the installed transformers has no engine.
     """
     completions = _completions(learned, render, ids, read_back=False)
-    if not any(each.said.calls for each in completions):
+    if not any(said.calls for _, _, said in completions):
         raise Declined("no completion shows a call")
-    return [label for labels in differences(template, completions, TOOLS) for label in labels]
+    return [label for labels in differences(template, completions) for label in labels]
 
 
 def _completions(learned: Learned, render: Render, ids: IdText, *, read_back: bool) -> list[Completion]:
     """Probe turns as completions: those that the learned parser reads back, or all."""
     probes, form = Probes(render, ids), learned.format
-    probes.form = learned.form
-    proof = Proof(probes, lambda: min(form.stops))
-    return [
-        Completion(ids.plain(probes.prompt), ids.plain(text), said)
-        for text, said in proof.completions(form, calls=not read_back)
-        if not read_back or proof.reads_back(form, text, said)
-    ]
+    probes.form, probes.end = learned.form, min(form.stops)
+    shown = Proof(probes).completions(form, read_back=read_back)
+    return [(ids.plain(probes.prompt), ids.plain(text), said) for text, said in shown]
 
 
 def response_template(form: TurnFormat, plain: Callable[[str], str]) -> dict[str, Any]:
-    """The template of a learned format, not yet proven.
-
-    Args:
-        form: The format.
-        plain: Its texts with control ids as the tokenizer decodes them.
+    """The template of a learned format, not yet proven; ``plain`` gives its texts as the tokenizer decodes them.
 
     Raises:
         Declined: A template can't say it.
@@ -117,7 +103,7 @@ def _edges(calls: CallSection) -> tuple[str, str, list[str]]:
         return calls.before, calls.close, [core(calls.after[len(calls.close) :])]
     following = calls.between[len(calls.close) :]
     opening = common_end([calls.before, following]) if core(following) else calls.before
-    around = [calls.before[: len(calls.before) - len(opening)], calls.after[len(calls.close) :]]
+    around = calls.before[: len(calls.before) - len(opening)], calls.after[len(calls.close) :]
     return opening, calls.close, list(map(core, around))
 
 
@@ -127,27 +113,24 @@ def _calls(style: Any, opening: str, closing: str, stops: list[str], plain: Call
     def written(literal: str) -> str:
         return r"\s*".join(map(re.escape, plain(literal).split()))
 
-    def head(pattern: str) -> str:
-        found = CONTROL.sub(lambda each: re.escape(plain(each[0])), pattern)
-        return _REFERENCE.sub(r"(?P<id>functions\\.(?P<name>[\\w.\\-]+):\\d+)", found) if style.name_in_id else found
-
     if isinstance(style, JsonCalls):
-        name, arguments, ident = (_path(path) for path in (style.name, style.arguments, style.id or ()))
-        if style.calls is None:
-            function = _function("content." + name, "content." + arguments, "content." + ident if style.id else "")
-            return {"open": plain(opening), "close": close, "content": "json", "transform": function}
+        inside = "" if style.calls is not None else "content."
+        name, arguments, ident = (_path(inside, path) for path in (style.name, style.arguments, style.id or ()))
         if style.calls:
             raise Declined("the list of calls stands inside another value")
         function = _function(name, arguments, ident if style.id else "")
-        found = {"open": plain(opening), "close": close, "content": "json", "transform": function, "transform_each": True}
-        return found | {"repeats": False}
+        field = {"open": plain(opening), "close": close, "content": "json", "transform": function}
+        return field if style.calls is None else field | {"transform_each": True, "repeats": False}
+    head = CONTROL.sub(lambda code: re.escape(plain(code[0])), style.head.pattern)
+    if style.name_in_id:
+        head = _REFERENCE.sub(r"(?P<id>functions\\.(?P<name>[\\w.\\-]+):\\d+)", head)
+    function = _function("name", "content", "id" if "(?P<id>" in head else "")
     if isinstance(style, HeadedCalls):
         if style.reader is not json_object:
             raise Declined(f"{style.label}: a notation that no response template has")
-        shown = _function("name", "content", "id" if "(?P<id>" in style.head.pattern else "")
-        pattern = rf"{written(opening)}\s*{head(style.head.pattern)}\s*(?=\{{)"
-        return {"open_pattern": pattern, "close": close, "content": "json", "transform": shown}
-    if not isinstance(style, TaggedCalls) or len(style.value_opens) > 1 or style.wrap or style.nests:
+        pattern = rf"{written(opening)}\s*{head}\s*(?=\{{)"
+        return {"open_pattern": pattern, "close": close, "content": "json", "transform": function}
+    if len(style.value_opens) > 1 or style.wrap or style.nests:
         raise Declined("values that aren't written one way: a response template has one")
     kind, ending = style.value_opens[0], style.closing.replace(KEY, "")
     before = rf"\s*{written(style.before)}" if core(style.before) else ""
@@ -157,25 +140,24 @@ def _calls(style: Any, opening: str, closing: str, stops: list[str], plain: Call
         rf"{_maybe(lead(style.closing))}"
         + (written(ending) if ending == style.closing else "(?P=key)".join(map(re.escape, map(core, style.closing.split(KEY)))))
     )
-    pattern = rf"{written(opening)}\s*{head(style.head.pattern)}{before}" + (rf"(?=\s*(?:{follows}))" if follows else "")
-    found = {"open_pattern": pattern, "close": close, "content": "xml-inline", "content_args": {"tag_pattern": tag}}
-    return found | {"transform": _function("name", "content", "id" if "(?P<id>" in style.head.pattern else "")}
+    pattern = rf"{written(opening)}\s*{head}{before}" + (rf"(?=\s*(?:{follows}))" if follows else "")
+    field = {"open_pattern": pattern, "close": close, "content": "xml-inline", "content_args": {"tag_pattern": tag}}
+    return field | {"transform": function}
 
 
 def _maybe(blank: str) -> str:
     return f"(?:{re.escape(blank)})?" if blank else ""
 
 
-def _path(path: Sequence[Any] | None) -> str:
-    steps = [step for step in path or () if isinstance(step, str) and re.fullmatch(r"\w+", step)]
-    if path is None or len(steps) != len(list(path)):
+def _path(inside: str, path: Path | None) -> str:
+    if path is None or not all(isinstance(step, str) and re.fullmatch(r"\w+", step) for step in path):
         raise Declined("a call's name is a key of its JSON, or stands where a template can't look")
-    return ".".join(steps)
+    return inside + ".".join(map(str, path))
 
 
 def _function(name: str, arguments: str, ident: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "function", "function": {"name": f"{{{name}}}", "arguments": f"{{{arguments}}}"}}
-    return found | ({"id": f"{{{ident}}}"} if ident else {})
+    call: dict[str, Any] = {"type": "function", "function": {"name": f"{{{name}}}", "arguments": f"{{{arguments}}}"}}
+    return call | ({"id": f"{{{ident}}}"} if ident else {})
 
 
 def engine() -> Callable[..., dict[str, Any]] | None:
@@ -187,7 +169,7 @@ def engine() -> Callable[..., dict[str, Any]] | None:
     return parse_response  # type: ignore[no-any-return,unused-ignore]
 
 
-def differences(template: Any, completions: Iterable[Completion], tools: Sequence[Any]) -> tuple[list[str], list[str]]:
+def differences(template: Any, completions: Iterable[Completion]) -> tuple[list[str], list[str]]:
     """The probe turns that transformers' engine reads in another way, and those that it refuses, by their labels.
 
     Raises:
@@ -197,14 +179,14 @@ def differences(template: Any, completions: Iterable[Completion], tools: Sequenc
     if parse is None:
         raise Declined(NEEDS)
     other, refused = [], []
-    for completion in completions:
+    for prompt, text, wanted in completions:
         try:
-            message = parse(completion.text, template, prefix=completion.prompt, tools=list(tools))
+            message = parse(text, template, prefix=prompt, tools=TOOLS)
         except Exception:  # the engine's way of saying that a call is broken
-            refused.append(completion.said.label)
+            refused.append(wanted.label)
             continue
-        if said(message).comparable != completion.said.comparable:
-            other.append(completion.said.label)
+        if said(message).comparable != wanted.comparable:
+            other.append(wanted.label)
     return other, refused
 
 

@@ -19,14 +19,8 @@ from .response_template import engine, reasoning_of
 
 
 class ShippedParser:
-    """Parses by a shipped template, and by the learned parser what that doesn't read.
-
-    Args:
-        template: The tokenizer's ``response_template``.
-        tokenizer: The tokenizer.
-        learned: The learned parser of its chat template.
-        prompt: The ids of one; stands for the prompt that is left out.
-    """
+    """Parses by a shipped template, and by the learned parser what that doesn't read; ``prompt`` stands for one that is left
+    out."""
 
     def __init__(self, template: Any, tokenizer: Any, learned: LearnedParser, prompt: Sequence[int]) -> None:
         self._template, self._tokenizer, self._learned, self._prompt = template, tokenizer, learned, prompt
@@ -44,8 +38,8 @@ class ShippedParser:
         self, token_ids: Sequence[int], *, tools: Sequence[Any] | None = None, prompt_ids: Sequence[int] | None = None
     ) -> ParsedResponse:
         """Sampled ids, parsed; see ``Renderer``."""
-        read = None
-        if token_ids and token_ids[-1] in self._learned.stop_ids and self._learned.stop_ids.isdisjoint(token_ids[:-1]):
+        read, stops = None, self._learned.stop_ids
+        if not stops.isdisjoint(token_ids[-1:]) and stops.isdisjoint(token_ids[:-1]):
             read = self._read(token_ids, tools, self._prompt if prompt_ids is None else self._learned.last_turn(prompt_ids))
         return read or self._learned.parse_response(token_ids, tools=tools, prompt_ids=prompt_ids)
 
@@ -55,10 +49,10 @@ class ShippedParser:
         try:
             assert parse is not None
             message = parse(text, self._template, prefix=prefix, tools=tools)
-            calls = [(each["function"]["name"], each["function"]["arguments"], each.get("id")) for each in _calls(message)]
-            raws = self._raws(text, len(calls))
+            calls = message.get("tool_calls") or ()
             parsed = [
-                ToolCall(name, arguments, id=ident, raw=raw) for (name, arguments, ident), raw in zip(calls, raws, strict=True)
+                ToolCall(call["function"]["name"], call["function"]["arguments"], id=call.get("id"), raw=raw)
+                for call, raw in zip(calls, self._raws(text, len(calls)), strict=True)
             ]
         except Exception:  # the engine's way of saying that a completion is broken
             return None
@@ -85,7 +79,3 @@ class ShippedParser:
 
     def _text(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
-
-
-def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(message.get("tool_calls") or ())

@@ -10,8 +10,11 @@ from rllm_renderer_core.errors import RenderError
 from rllm_renderer_core.normal_form.tokenizer import chat_templates
 from rllm_renderer_core.types import Message
 
-from .prelude import CLOCK, NULLS, clock, drops_nulls, lacks_nulls, takes_functions
+from .prelude import CLOCK, NULLS, clock, drops_nulls, takes_functions
 from .turn_form import TurnForm
+
+TEMPLATE_BACKEND = "chat-template"
+"""What ``resolve(backend=...)`` takes for the tokenizer's own chat template."""
 
 
 class ChatTemplate:
@@ -19,56 +22,44 @@ class ChatTemplate:
 
     Of several templates it is the one that serving would take: ``tool_use`` where tools are given, else ``default``, as
     transformers chooses by itself. How contents and calls are handed over is learned on first use, apart for either.
-
-    Args:
-        tokenizer: With ``apply_chat_template``.
-        variables: Passed to the template as they are.
     """
 
     def __init__(self, tokenizer: Any, variables: dict[str, Any]) -> None:
         self._tokenizer, self._variables = tokenizer, variables
-        self._forms: dict[bool, TurnForm] = {}
+        self._forms = {declared: TurnForm(self._text, declared) for declared in (False, True)}
 
-    def ids(self, messages: Sequence[Message], tools: Sequence[Any] | None, generation_prompt: bool) -> list[int]:
+    def ids(
+        self, messages: Sequence[Message], tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
         """Ids of a conversation.
 
         Raises:
             RenderError: The template can't show it: calls, text beside calls, or a conversation without tools.
             Exception: What the template raises.
         """
-        return list(self._apply(self._fitted(messages, tools), tools, generation_prompt, tokenize=True))
+        if not tools and self.needs_tools:
+            raise RenderError("the tokenizer has a chat template for conversations with tools alone", fix="pass tools")
+        return list(self._apply(self._forms[bool(tools)].fit(messages), tools, add_generation_prompt, tokenize=True))
 
     @cached_property
     def needs_tools(self) -> bool:
         """Whether there is a template for conversations with tools alone."""
         return "default" not in chat_templates(self._tokenizer)
 
-    def _fitted(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> Sequence[Message]:
-        if not tools and self.needs_tools:
-            raise RenderError("the tokenizer has a chat template for conversations with tools alone", fix="pass tools")
-        return self._form(bool(tools)).fit(messages)
-
-    def _form(self, declared: bool) -> TurnForm:
-        """How messages are handed over, where tools are declared or not: learned with a made-up tool."""
-        if declared not in self._forms:
-            self._forms[declared] = TurnForm(
-                lambda probe, tools: str(self._apply(probe, tools, False, tokenize=False)), declared
-            )
-        return self._forms[declared]
+    def _text(self, messages: Sequence[Message], tools: list[dict[str, Any]] | None) -> str:
+        return str(self._apply(messages, tools, False, tokenize=False))
 
     def _chosen(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> dict[str, str]:
         """The source, where transformers doesn't choose it by itself (templates as a list, as a configuration has them), or
         where something has to stand before it."""
         listed = isinstance(getattr(self._tokenizer, "chat_template", None), (list, tuple))
-        nulls = lacks_nulls(messages) and self._drops_nulls
-        if not (listed or nulls or self._day):
+        nulls = any("content" in message and message["content"] is None for message in messages) and self._drops_nulls
+        sources = chat_templates(self._tokenizer) if listed or nulls or self._day else {}
+        source = sources.get("tool_use" if tools and "tool_use" in sources else "default")
+        if source is None:
             return {}
-        found = chat_templates(self._tokenizer)
-        name = "tool_use" if tools and "tool_use" in found else "default"
-        if name not in found:
-            return {}
-        before = (clock(found[name], self._day) if self._day else "") + (NULLS if nulls else "")
-        return {"chat_template": before + found[name]}
+        before = (clock(source, self._day) if self._day else "") + (NULLS if nulls else "")
+        return {"chat_template": before + source}
 
     @cached_property
     def _drops_nulls(self) -> bool:

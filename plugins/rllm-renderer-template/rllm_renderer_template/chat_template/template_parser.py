@@ -7,8 +7,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_core.types import Message
-
 from ..memory import remembered
 from ..parser.learned import LearnedParser
 from .prelude import CLOCK, DATE
@@ -28,23 +26,11 @@ def learned_parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence
     # The day is passed as a bound method, whose ``repr`` is an address.
     values = {name: value(DATE) if name == CLOCK else value for name, value in variables.items()}
     with _guard:
-        known = remembered(tokenizer, "parsers", sorted(values.items()), sorted(stop_ids))
+        known: dict[str, LearnedParser] = remembered(tokenizer, "parsers", sorted(values.items()), sorted(stop_ids))
         if not known:
-            known["parser"] = _parser(tokenizer, variables, stop_ids)
-        parser: LearnedParser = known["parser"]
-        return parser
-
-
-def _parser(tokenizer: Any, variables: dict[str, Any], stop_ids: Sequence[int]) -> LearnedParser:
-    try:
-        kept = weakref.proxy(tokenizer)  # the cache must not keep the tokenizer alive
-    except TypeError:
-        kept = tokenizer
-    template = ChatTemplate(kept, variables)
-
-    def render(
-        messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> list[int]:
-        return template.ids(messages, tools, add_generation_prompt)
-
-    return LearnedParser.of(render, kept, stop_ids)
+            try:
+                kept = weakref.proxy(tokenizer)  # the cache must not keep the tokenizer alive
+            except TypeError:
+                kept = tokenizer
+            known["parser"] = LearnedParser.of(ChatTemplate(kept, variables).ids, kept, stop_ids)
+        return known["parser"]

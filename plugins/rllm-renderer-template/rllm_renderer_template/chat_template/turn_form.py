@@ -13,7 +13,7 @@ from rllm_renderer_core.errors import RenderError
 from rllm_renderer_core.probing.calls import ANSWER, KEY, NAME, QUESTION, TOOL, VALUE, call_ids, tool_call
 from rllm_renderer_core.types import Message
 
-TextOf = Callable[[list[Message], "list[dict[str, Any]] | None"], str]
+TextOf = Callable[[Sequence[Message], "list[dict[str, Any]] | None"], str]
 """Messages and tools to text; raises where the template refuses them."""
 
 
@@ -22,12 +22,8 @@ _THOUGHTS = "thoughts"
 
 
 class TurnForm:
-    """How this template wants messages, where tools are declared or where none are.
-
-    Args:
-        text_of: Renders without a generation prompt.
-        declared: Whether tools are declared: some templates show calls only then, or have another form for it.
-    """
+    """How this template wants messages, where tools are declared or where none are: some show calls only then, or have another
+    form for it. ``text_of`` renders without a generation prompt."""
 
     def __init__(self, text_of: TextOf, declared: bool) -> None:
         self._text_of, self._declared = text_of, declared
@@ -42,18 +38,14 @@ class TurnForm:
             messages = self._calls.fit(messages)
         if any(message.get("reasoning_content") for message in messages) and self._takes_blocks:
             return [in_blocks(message) for message in messages]
+        return self._in_parts(messages)
+
+    def _in_parts(self, messages: Sequence[Message]) -> Sequence[Message]:
         return [with_parts(message) for message in messages] if self._takes_parts else messages
 
     @cached_property
-    def _tools(self) -> list[dict[str, Any]] | None:
-        return [TOOL] if self._declared else None
-
-    @cached_property
     def _calls(self) -> CallForm:
-        def text_of(messages: list[Message], tools: list[dict[str, Any]] | None) -> str:
-            return self._text_of([with_parts(message) for message in messages] if self._takes_parts else messages, tools)
-
-        return CallForm.learn(text_of, declared=self._declared)
+        return CallForm.learn(lambda probe, tools: self._text_of(self._in_parts(probe), tools), declared=self._declared)
 
     @cached_property
     def _takes_parts(self) -> bool:
@@ -76,7 +68,7 @@ class TurnForm:
 
     def _shown(self, messages: list[Message]) -> str:
         try:
-            return self._text_of(messages, self._tools)
+            return self._text_of(messages, [TOOL] if self._declared else None)
         except Exception:  # a template may refuse one form or the other
             return ""
 
@@ -99,35 +91,25 @@ def in_blocks(message: Message) -> Message:
 class CallForm:
     """How this template wants an assistant's calls.
 
-    Attributes:
-        as_text: Arguments go as JSON text: only where the template prints text as it is, and would print a mapping as the
-            same JSON.
-        empty: What stands for no content beside calls, ``""`` or ``None``: whichever shows the call and prints no "None".
-        beside_text: Whether text beside calls shows.
-        why_not: Why calls can't be shown, or ``None``; ``fix`` is what helps.
+    Arguments go as JSON text only where the template prints text as it is, and would print a mapping as the same JSON.
     """
 
     as_text: bool = False
-    empty: str | None = ""
-    beside_text: bool = False
-    why_not: str | None = None
+    empty: str | None = ""  # what stands for no content beside calls: whichever shows the call and prints no "None"
+    beside_text: bool = False  # whether text beside calls shows
+    why_not: str | None = None  # why calls can't be shown
     fix: str | None = None
 
     @classmethod
     def learn(cls, text_of: TextOf, *, declared: bool) -> CallForm:
-        """The first form in which the template shows a call: its name and its argument.
-
-        Args:
-            text_of: Renders without a generation prompt.
-            declared: Whether tools are declared.
-        """
+        """The first form in which the template shows a call: its name and its argument."""
         why = "the chat template shows no tool calls"
         tools = [TOOL] if declared else None
         for answered, call_id, empty in itertools.product((True, False), call_ids(), ("", None)):
             shown = {}
-            for spacing in ("text", "compact", "mapping"):
+            for spacing, arguments in _ARGUMENTS.items():
                 try:
-                    text = text_of(_probe(call_id, spacing, empty, answered), tools)
+                    text = text_of(_probe(call_id, arguments, empty, answered), tools)
                     without = text_of([QUESTION], tools)
                 except Exception as error:
                     why = f"the chat template refuses tool calls: {type(error).__name__}: {error}"
@@ -135,13 +117,13 @@ class CallForm:
                 more = {word: text.count(word) > without.count(word) for word in (NAME, VALUE, "None")}
                 if more[NAME] and more[VALUE] and not more["None"]:
                     shown[spacing] = text
-            raw = json.dumps({KEY: VALUE}, separators=(",", ":"))
-            as_text = raw in shown.get("compact", "")
+            as_text = _ARGUMENTS["compact"] in shown.get("compact", "")
             if as_text and "mapping" in shown:
                 as_text = shown["mapping"] in (shown.get("text"), shown["compact"])
             if as_text or "mapping" in shown:
                 try:
-                    beside = text_of(_probe(call_id, "text" if as_text else "mapping", ANSWER, answered), tools)
+                    arguments = _ARGUMENTS["text" if as_text else "mapping"]
+                    beside = text_of(_probe(call_id, arguments, ANSWER, answered), tools)
                 except Exception:
                     beside = ""
                 return cls(as_text, empty, VALUE in beside and ANSWER in beside)
@@ -174,11 +156,14 @@ class CallForm:
         return {**message, "content": content, "tool_calls": calls}
 
 
-def _probe(call_id: str, spacing: str, content: str | None, answered: bool) -> list[Message]:
-    value = {KEY: VALUE}
-    arguments: Any = value
-    if spacing != "mapping":
-        arguments = json.dumps(value) if spacing == "text" else json.dumps(value, separators=(",", ":"))
+_ARGUMENTS: dict[str, Any] = {
+    "text": json.dumps({KEY: VALUE}),
+    "compact": json.dumps({KEY: VALUE}, separators=(",", ":")),
+    "mapping": {KEY: VALUE},
+}
+
+
+def _probe(call_id: str, arguments: Any, content: str | None, answered: bool) -> list[Message]:
     turn: Message = {"role": "assistant", "content": content, "tool_calls": [tool_call(NAME, arguments, call_id)]}
     # The result has no name, so that the name shows in the call or nowhere.
     result: Message = {"role": "tool", "tool_call_id": call_id, "content": "five"}

@@ -1,1 +1,1 @@
-"""Whether a renderer gives the ids of a chat template: probes, comparison, detection, enforcement."""
+"""Whether a renderer gives the ids of a chat template: probes, comparison, detection, judgement."""

@@ -62,14 +62,8 @@ def compare_bridges(
     budget: Budget | None = None,
     shapes: Sequence[TurnShape] = TURN_SHAPES,
 ) -> Iterator[BridgeResult]:
-    """Each turn shape through both, as it is tried.
-
-    Args:
-        renderer: What is checked.
-        reference: ``SeamBridge`` over the chat template (``parity.template_renderer``), or another backend's renderer.
-        budget: Stops the comparison when it is spent.
-        shapes: What to try.
-    """
+    """Each turn shape through both, as it is tried, until the budget is spent. The reference is ``SeamBridge`` over the chat
+    template (``template_renderer``), or another backend's renderer."""
     budget = budget or Budget()
     for shape in shapes:
         if budget.over:
@@ -87,18 +81,16 @@ def bridges_differ(results: Sequence[BridgeResult]) -> bool:
 
 def _shape(renderer: ResolvedRenderer, reference: ResolvedRenderer, shape: TurnShape) -> BridgeResult:
     try:
-        turns = list(_sampled(renderer, reference, shape))
+        prompt, completions = _sampled(renderer, reference, shape)
     except RendererError as error:
         return BridgeResult(shape.name, BridgeOutcome.REFUSED, None, reason_of(error))
-    results = [_bridged(renderer, reference, shape, prompt, sampled) for prompt, sampled in turns]
+    results = [_bridged(renderer, reference, shape, prompt, sampled) for sampled in completions]
     order = (BridgeOutcome.DIFFERS, BridgeOutcome.AGREES, BridgeOutcome.UNPROVEN, BridgeOutcome.DECLINED)
     return min(results, key=lambda result: order.index(result.outcome))
 
 
-def _sampled(
-    renderer: ResolvedRenderer, reference: ResolvedRenderer, shape: TurnShape
-) -> Iterator[tuple[list[int], list[int]]]:
-    """Prompt and completion in the reference's framing, one for each stop that the turn may have ended with.
+def _sampled(renderer: ResolvedRenderer, reference: ResolvedRenderer, shape: TurnShape) -> tuple[list[int], list[list[int]]]:
+    """Prompt and completions in the reference's framing, one for each stop that the turn may have ended with.
 
     Raises:
         RendererError: The reference has no such turn.
@@ -109,25 +101,15 @@ def _sampled(
         whole = reference.render_ids([*OPENING, thinking], tools=shape.tools)
     except RendererError:
         whole = reference.render_ids([*OPENING, shape.assistant], tools=shape.tools)
-    sampled = _with_reasoning_closed(reference, prompt, whole[common_prefix(prompt, whole) :])
+    sampled = whole[common_prefix(prompt, whole) :]
+    markers = reference.traits.reasoning_ids() or ()
+    # C must close the reasoning that the prompt opens, also where the template drops it from a finished turn.
+    if markers and last_of(markers, prompt) == markers[0] and markers[1] not in sampled:
+        sampled = [markers[1], *sampled]
     stops = renderer.get_stop_token_ids()
     closes = {*stops, *reference.get_stop_token_ids()}
     at = next((index for index in reversed(range(len(sampled))) if sampled[index] in closes), None)
-    if at is not None:
-        yield prompt, sampled[: at + 1]
-        return
-    for stop in stops:
-        yield prompt, [*sampled, stop]
-
-
-def _with_reasoning_closed(reference: ResolvedRenderer, prompt: list[int], sampled: list[int]) -> list[int]:
-    """C, which must close the reasoning that the prompt opens, also where the template drops it from a finished turn."""
-    markers = reference.traits.reasoning_ids()
-    if markers:
-        opening, closing = markers
-        if last_of(markers, prompt) == opening and closing not in sampled:
-            return [closing, *sampled]
-    return sampled
+    return prompt, [[*sampled, stop] for stop in stops] if at is None else [sampled[: at + 1]]
 
 
 def _tried(side: ResolvedRenderer, shape: TurnShape, prompt: list[int], sampled: list[int]) -> RenderedTokens | BridgeDeclined:
@@ -145,14 +127,14 @@ def _bridged(
     if not isinstance(mine, RenderedTokens):
         return BridgeResult(shape.name, BridgeOutcome.DECLINED, None, mine.reason)
     got = mine.token_ids[size:]
-    if isinstance(theirs, BridgeDeclined):
+    if isinstance(theirs, RenderedTokens):
+        expected = theirs.token_ids[size:]
+    else:
         try:
             whole = reference.render_ids([*OPENING, shape.assistant, *shape.new], tools=shape.tools, add_generation_prompt=True)
         except RendererError as error:
             return BridgeResult(shape.name, BridgeOutcome.UNPROVEN, None, f"{theirs.reason}; {reason_of(error)}")
         expected = whole[max(0, len(whole) - len(got)) :]
-    else:
-        expected = theirs.token_ids[size:]
     if got == expected:
         return BridgeResult(shape.name, BridgeOutcome.AGREES)
     return BridgeResult(shape.name, BridgeOutcome.DIFFERS, Difference.between(expected, got, renderer.tokenizer))

@@ -19,7 +19,7 @@ from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 
 from ..chat_template.backend import ChatTemplateBackend
-from ..chat_template.names import TEMPLATE_BACKEND
+from ..chat_template.template import TEMPLATE_BACKEND
 from ..memory import options_of, remembered
 from ..reasons import reason_of
 from .probes import PROBES, Probe
@@ -69,39 +69,27 @@ def compare(
     budget: Budget | None = None,
     probes: Iterable[Probe] = PROBES,
 ) -> Iterator[ProbeResult]:
-    """Every probe through both, as it is tried.
-
-    Args:
-        got: The renderer.
-        expected: The reference.
-        tokenizer: Decodes what is shown.
-        deviations: Names or tags of probes to why they differ on purpose.
-        budget: Stops the comparison when it is spent.
-        probes: What to render.
-    """
+    """Every probe through renderer and reference, as it is tried, until the budget is spent. ``deviations`` says, by names or
+    tags of probes, why they differ on purpose."""
     budget = budget or Budget()
-    return (_result(probe, got, expected, tokenizer, deviations or {}, budget) for probe in probes)
-
-
-def _result(
-    probe: Probe, got: Ids, expected: Ids, tokenizer: Any, deviations: Mapping[str, str], budget: Budget
-) -> ProbeResult:
-    tags = tuple(sorted(probe.tags))
-    if budget.over:
-        return ProbeResult(probe.name, Outcome.NOT_TRIED, None, f"{budget.seconds:g} s were over", tags)
-    with budget.spent():
-        wanted = expected(probe)
+    for probe in probes:
+        tags, difference, reason = tuple(sorted(probe.tags)), None, ""
+        if budget.over:
+            yield ProbeResult(probe.name, Outcome.NOT_TRIED, None, f"{budget.seconds:g} s were over", tags)
+            continue
+        with budget.spent():
+            wanted, ids = expected(probe), got(probe)
         if isinstance(wanted, str):
-            taken = "" if isinstance(got(probe), str) else "; the renderer takes it"
-            return ProbeResult(probe.name, Outcome.TEMPLATE_REFUSES, None, wanted + taken, tags)
-        ids = got(probe)
-    if isinstance(ids, str):
-        return ProbeResult(probe.name, Outcome.RENDERER_REFUSES, None, ids, tags)
-    if ids == wanted:
-        return ProbeResult(probe.name, Outcome.EQUAL, tags=tags)
-    reason = next((deviations[key] for key in (probe.name, *tags) if key in deviations), None)
-    outcome = Outcome.DIFFERS if reason is None else Outcome.DECLARED
-    return ProbeResult(probe.name, outcome, Difference.between(wanted, ids, tokenizer), reason or "", tags)
+            outcome, reason = Outcome.TEMPLATE_REFUSES, wanted + ("" if isinstance(ids, str) else "; the renderer takes it")
+        elif isinstance(ids, str):
+            outcome, reason = Outcome.RENDERER_REFUSES, ids
+        elif ids == wanted:
+            outcome = Outcome.EQUAL
+        else:
+            documented = [deviations[key] for key in (probe.name, *tags) if key in deviations] if deviations else []
+            outcome, reason = (Outcome.DECLARED, documented[0]) if documented else (Outcome.DIFFERS, "")
+            difference = Difference.between(wanted, ids, tokenizer)
+        yield ProbeResult(probe.name, outcome, difference, reason, tags)
 
 
 def renderer_ids(renderer: ResolvedRenderer) -> Ids:
@@ -134,14 +122,13 @@ def template_ids(query: Query) -> Ids:
     Raises:
         OptionError: An option of the query has no variable in this template.
     """
-    known = remembered(query.tokenizer, "template", options_of(query))
+    known: dict[str, list[int] | str] = remembered(query.tokenizer, "template", options_of(query))
     render = None if all(probe.name in known for probe in PROBES) else renderer_ids(template_renderer(query))
 
     def ids(probe: Probe) -> list[int] | str:
         if probe.name not in known and render is not None:
             known[probe.name] = render(probe)
-        found: list[int] | str = known[probe.name]
-        return found
+        return known[probe.name]
 
     return ids
 

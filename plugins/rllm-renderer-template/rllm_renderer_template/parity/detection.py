@@ -14,10 +14,10 @@ from typing import Any
 from rllm_renderer_core.errors import OptionError, PluginError
 from rllm_renderer_core.normal_form.tokenizer import chat_template
 from rllm_renderer_core.plugin import Coverage, Match, Query, Registered
-from rllm_renderer_core.plugin.answers import ask, candidates
+from rllm_renderer_core.plugin.hooks import ask, candidates
 from rllm_renderer_core.renderer.resolution import Resolution
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
-from rllm_renderer_core.resolving.refusals import refused_option
+from rllm_renderer_core.resolving.verdicts import refused_option
 
 from ..memory import options_of, remembered
 from ..reasons import reason_of
@@ -36,26 +36,19 @@ MAY_DECLARE = "inline"
 """Tag of the probes on which a winner may differ where it documents that: whether text that spells a marker becomes one is a
 choice about texts, and tells nothing of the format."""
 
+NOT_EQUAL = (Outcome.DIFFERS, Outcome.DECLARED, Outcome.RENDERER_REFUSES)
+
 
 @dataclass(frozen=True)
 class Tried:
-    """One candidate.
-
-    Attributes:
-        registered: Its backend.
-        coverage: What the backend answers when it is asked for this renderer by name; ``Match.PARITY``.
-        report: Its probes, ``None`` where it couldn't be built.
-        bridges: Its turn shapes, where all probes are equal and it has a bridge.
-        error: Why it couldn't be built.
-        seconds: How long building and rendering took.
-    """
+    """One candidate."""
 
     registered: Registered
-    coverage: Coverage
-    report: ParityReport | None = None
-    bridges: tuple[BridgeResult, ...] = ()
-    error: str = ""
-    seconds: float = 0.0
+    coverage: Coverage  # the backend's answer when it is asked for this renderer by name, with ``Match.PARITY``
+    report: ParityReport | None = None  # ``None`` where it couldn't be built
+    bridges: tuple[BridgeResult, ...] = ()  # where all probes are equal and it has a bridge
+    error: str = ""  # why it couldn't be built
+    seconds: float = 0.0  # of building and rendering
 
     @property
     def name(self) -> str:
@@ -67,13 +60,8 @@ class Tried:
         """Whether it gives the template's ids on every probe that the template accepts."""
         if self.report is None or not self.report.complete or self.report.accepted < LEAST_PROBES:
             return False
-        odd = self.report.having(Outcome.DIFFERS, Outcome.DECLARED, Outcome.RENDERER_REFUSES)
-        return all(
-            not MAY_REFUSE.isdisjoint(each.tags)
-            if each.outcome is Outcome.RENDERER_REFUSES
-            else each.outcome is Outcome.DECLARED and MAY_DECLARE in each.tags
-            for each in odd
-        )
+        allowed = {Outcome.RENDERER_REFUSES: MAY_REFUSE, Outcome.DECLARED: {MAY_DECLARE}, Outcome.DIFFERS: set[str]()}
+        return all(not allowed[result.outcome].isdisjoint(result.tags) for result in self.report.having(*NOT_EQUAL))
 
     @property
     def passed(self) -> bool:
@@ -95,34 +83,17 @@ class Tried:
 
 @dataclass(frozen=True)
 class Detection:
-    """What was tried, in order, and what came of it.
-
-    Attributes:
-        tried: Every candidate that was tried.
-        outcome: One line: what was found, or why nothing was.
-        winner: The first that passed, or ``None``.
-        complete: Whether there was time for all that should be tried.
-    """
+    """Every candidate that was tried, in order, and what came of it."""
 
     tried: tuple[Tried, ...]
-    outcome: str
-    winner: Tried | None = None
-    complete: bool = True
-
-    @property
-    def passed(self) -> tuple[Tried, ...]:
-        """All that passed, the winner first."""
-        return tuple(each for each in self.tried if each.passed)
+    outcome: str  # one line: what was found, or why nothing was
+    winner: Tried | None = None  # the first that passed
+    complete: bool = True  # whether there was time for all that should be tried
 
 
 def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | None = None) -> Detection:
-    """The renderer whose ids equal the tokenizer's chat template.
-
-    Args:
-        registered: The backends that may be asked, in any order.
-        query: With the tokenizer, and options that the winner must honour. ``renderer`` doesn't count.
-        budget: Seconds of rendering after which the search stops.
-    """
+    """The renderer whose ids equal the tokenizer's chat template, with options of the query that it must honour, all but
+    ``renderer``. The search stops when the budget is spent."""
     registered = by_priority(registered)
     key = query.model, *((each.backend.name, each.distribution, each.version) for each in registered)
     known = remembered(query.tokenizer, "detections", options_of(query))
@@ -139,8 +110,8 @@ def _detect(registered: Sequence[Registered], query: Query, budget: Budget) -> D
     if why_not is not None:
         return Detection((), why_not, complete=not budget.over)
     tried: list[Tried] = []
-    for each in registered:
-        tried += try_all(each, query, budget)
+    for backend in registered:
+        tried += try_all(backend, query, budget)
         winner = next((one for one in tried if one.passed), None)
         if winner is not None:
             others = ", ".join(one.name for one in tried if one.passed and one is not winner)
@@ -198,38 +169,31 @@ def try_all(
 def _try(registered: Registered, query: Query, budget: Budget) -> Tried:
     from .comparison import clock
 
-    start = clock()
-    backend = registered.backend
+    start, backend = clock(), registered.backend
     unknown = Tried(registered, Coverage(str(query.renderer), Match.PARITY, False, ""))
     try:
         answer = ask(registered, query)
         if not isinstance(answer, Coverage):
-            why = "isn't covered by its own name" if answer is None else answer.reason
-            return replace(unknown, error=why)
-        coverage = replace(answer, match=Match.PARITY)
+            return replace(unknown, error="isn't covered by its own name" if answer is None else answer.reason)
+        tried = Tried(registered, replace(answer, match=Match.PARITY))
         option = refused_option(backend, query)
         if option is not None:
-            return Tried(registered, coverage, error=f"can't honour {option[0]}={option[1]!r}")
+            return replace(tried, error=f"can't honour {option[0]}={option[1]!r}")
         # Named, as a pin would name it: what is checked is what the pin gives.
-        resolution = Resolution(
-            query.model,
-            backend.name,
-            coverage.renderer,
-            "named",
-            coverage.has_bridge,
-            plugin=f"{registered.distribution} {registered.version}",
-        )
+        plugin = f"{registered.distribution} {registered.version}"
+        resolution = Resolution(query.model, backend.name, answer.renderer, "named", answer.has_bridge, plugin=plugin)
         renderer = ResolvedRenderer(backend, query, answer, resolution)
     except (Exception, SystemExit) as error:
-        return Tried(
-            registered, Coverage(str(query.renderer), Match.PARITY, False, ""), error=reason_of(error), seconds=clock() - start
-        )
-    report = parity(renderer, budget=budget)
-    tried = Tried(registered, coverage, report)
-    if tried.renders and coverage.has_bridge:
-        bridges = tuple(compare_bridges(renderer, template_renderer(query), budget=budget))
-        tried = replace(tried, bridges=bridges)
+        return replace(unknown, error=reason_of(error), seconds=clock() - start)
+    tried = replace(tried, report=parity(renderer, budget=budget))
+    if tried.renders and answer.has_bridge:
+        tried = replace(tried, bridges=tuple(compare_bridges(renderer, template_renderer(query), budget=budget)))
     return replace(tried, seconds=clock() - start)
+
+
+def passing(registered: Iterable[Registered], query: Query, budget: Budget) -> Iterator[Tried]:
+    """The candidates of these backends that pass, in order, until the budget is spent."""
+    return (tried for backend in registered for tried in try_all(backend, query, budget) if tried.passed)
 
 
 def _slow(budget: Budget) -> str:
@@ -238,19 +202,15 @@ def _slow(budget: Budget) -> str:
 
 def nearest(tried: Sequence[Tried]) -> str:
     """Which candidate came closest, and where it first differs."""
-    built = [each for each in tried if each.report is not None]
-    if not built:
+    best = max(tried, key=lambda each: -1 if each.report is None else each.report.equal, default=None)
+    report = None if best is None else best.report
+    if best is None or report is None:
         return "no installed backend has a renderer that could be tried on this tokenizer"
-    best = max(built, key=lambda each: each.report.equal if each.report is not None else 0)
-    report = best.report
-    assert report is not None
-    where = next((each for each in best.bridges if each.difference is not None), None)
-    what = f"the bridge of {where.shape!r}" if where is not None else ""
-    difference = None if where is None else where.difference
-    if where is None:
-        odd = report.having(Outcome.DIFFERS, Outcome.DECLARED, Outcome.RENDERER_REFUSES)
-        what = repr(odd[0].probe) if odd else "too few probes"
-        difference = odd[0].difference if odd else None
+    odd = report.having(*NOT_EQUAL)
+    what, difference = (repr(odd[0].probe), odd[0].difference) if odd else ("too few probes", None)
+    differing = [bridge for bridge in best.bridges if bridge.difference is not None]
+    if differing:
+        what, difference = f"the bridge of {differing[0].shape!r}", differing[0].difference
     text = f"no renderer equals the chat template; the nearest is {best.name}, {report.summary()}, and not on {what}"
     if difference is not None:
         text += f": {difference.expected!r} in the template, {difference.got!r} in its ids, at id {difference.index}"

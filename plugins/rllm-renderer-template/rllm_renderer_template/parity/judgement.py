@@ -1,36 +1,37 @@
-"""What the tokenizer's chat template says of one resolved renderer: the answer of the hook ``rllm_renderer_judge``."""
+"""What ``resolve(parity=...)`` makes of a parity report: nothing, one warning, an error, or another renderer.
+
+A name says what a model is called; its tokenizer's chat template says what it is. Under ``"prefer"`` a renderer that won by
+name and differs from the template gives way to the first installed one, in order of priority, that is equal on every probe and
+turn shape. The search costs something only where the winner differs.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rllm_renderer_core.errors import BridgeDeclined, OptionError, RendererError
-from rllm_renderer_core.normal_form.ids import common_prefix
-from rllm_renderer_core.normal_form.tokenizer import lock_of
+from rllm_renderer_core.errors import OptionError, ParityError, RendererError
 from rllm_renderer_core.plugin import Detected, Query, Registered, rendering_probes
-from rllm_renderer_core.renderer.parsing import checked_parsed
+from rllm_renderer_core.plugin.discovery import warn_once
 from rllm_renderer_core.renderer.resolved import ResolvedRenderer
 from rllm_renderer_core.renderer.sources import LENGTH
 
 from ..reasons import reason_of
-from .comparison import parity
-from .enforcement import enforce, preferred
-from .probes import FOUR, LIDS, PROBES
-from .report import ParityReport
+from .comparison import Budget, parity, template_renderer
+from .detection import MAY_REFUSE, Tried, by_priority, passing
+from .faults import faults_of
+from .probes import PROBES
+from .report import Outcome, ParityReport, describe
+
+logger = logging.getLogger("rllm_renderer")
 
 
 @dataclass(frozen=True)
 class TemplateJudgement:
-    """See ``rllm_renderer_core.plugin.Judgement``.
-
-    Args:
-        renderer: What was resolved.
-        query: What it was resolved by.
-        backends: Those among which to look for a renderer that doesn't differ.
-    """
+    """What the tokenizer's chat template says of one resolved renderer; see ``rllm_renderer_core.plugin.Judgement``."""
 
     renderer: ResolvedRenderer
     query: Query
@@ -44,74 +45,112 @@ class TemplateJudgement:
         except OptionError as error:
             return error
 
+    @property
+    def _name(self) -> str:
+        return f"{self.renderer.backend}:{self.renderer.name}"
+
     def better(self, *, need_bridge: bool) -> Detected | None:
-        better = preferred(self.renderer, self._report, self.query, self.backends, need_bridge=need_bridge)
-        return None if better is None else Detected(better[0].registered, better[0].coverage, better[1])
+        """The first, in order of priority, that gives the template's ids on every probe and turn shape, and why it is taken;
+        ``None`` where the winner is as the template is, nobody is, or time is up, which is warned about."""
+        report, resolution, budget = self._report, self.renderer.resolution, Budget()
+        if isinstance(report, OptionError) or not report.complete:
+            return None
+        if not (report.differences or self._refuses_shown_tools(report)):
+            return None
+        for tried in passing(by_priority(self.backends), self.query, budget):
+            if tried.name != self._name and (tried.coverage.has_bridge or not need_bridge):
+                assert tried.report is not None
+                why = f"{tried.report.summary()}, where {self._name}, {resolution.reason}, is {report.summary()}"
+                return Detected(tried.registered, tried.coverage, why)
+        if budget.over:
+            warn_once(
+                f"{resolution.model}: the search for a renderer that equals the chat template, which {self._name} doesn't, "
+                f"stopped after {budget.seconds:g} s of rendering; fix: name a backend= and renderer="
+            )
+        return None
 
     def enforce(self, mode: str) -> None:
-        enforce(self.renderer, self._report, self.query, mode, self.backends)
+        """Say where the renderer differs from its tokenizer's chat template.
+
+        Raises:
+            ParityError: In mode ``"error"``, where ids differ; ``report`` has every probe.
+        """
+        renderer, report, budget = self.renderer, self._report, Budget()
+        if isinstance(report, OptionError):
+            logger.info("%s can't be compared with the chat template: %s", renderer, reason_of(report))
+            return
+        for result in report.having(Outcome.DECLARED):
+            logger.info("%s differs from the chat template on %r, as documented: %s", renderer, result.probe, result.reason)
+        if report.differences:
+            text, fix = _said(renderer.resolution.model, report, self._alternative(budget))
+            if mode == "error":
+                raise ParityError(text, fix=fix, report=report)
+            warn_once(f"{text}\n  fix: {fix}")
+            return
+        uncompared = f"{renderer.resolution.model}: {report.renderer} can't be compared with the chat template"
+        if not report.complete:
+            spent = f"{budget.seconds:g} s of rendering ({report.summary()})"
+            warn_once(f"{uncompared} within {spent}; parity='off' saves the time")
+        elif not report.accepted:
+            warn_once(f"{uncompared}, which refuses every probe: {report.results[0].reason}")
 
     def faults(self) -> list[str]:
         return faults_of(self.renderer)
 
     def written(self) -> str:
-        return written_digest(self.renderer)
+        """A probe that is refused counts by the kind of its error."""
+        whole, render = hashlib.sha256(), self.renderer.render_ids
+        with rendering_probes():
+            for probe in PROBES:
+                try:
+                    ids = render(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
+                    written = " ".join(map(str, ids))
+                except RendererError as error:
+                    written = type(error).__name__
+                whole.update(f"{probe.name}: {written}\n".encode())
+        return whole.hexdigest()[:LENGTH]
+
+    def _refuses_shown_tools(self, report: ParityReport) -> bool:
+        """Whether the renderer refuses tools that the template shows; a template that drops them shows none."""
+        refused = {result.probe for result in report.having(Outcome.RENDERER_REFUSES)}
+        probe = next((one for one in PROBES if one.name in refused and one.tools and MAY_REFUSE.isdisjoint(one.tags)), None)
+        if probe is None:
+            return False
+        dropped = template_renderer(self.query).dropped(
+            probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt
+        )
+        return not any(drop.what == "tool" for drop in dropped)
+
+    def _alternative(self, budget: Budget) -> tuple[Tried, bool] | None:
+        """A renderer that gives the template's ids, of the same backend or of one that was asked before it, and whether only
+        without the model's name: what a backend knows of the name may be what is wrong here. Backends of lower priority
+        aren't asked, so that what they wrap isn't imported for a warning."""
+        own = self.renderer.backend
+        least = next((one.backend.priority for one in self.backends if one.backend.name == own), None)
+        asked = [one for one in by_priority(self.backends) if least is not None and one.backend.priority >= least]
+        asked.sort(key=lambda one: one.backend.name != own)
+        for unnamed in (False, True):
+            for tried in passing(asked, replace(self.query, model="") if unnamed else self.query, budget):
+                if unnamed or tried.name != self._name:
+                    return tried, unnamed
+        return None
 
 
-def written_digest(renderer: ResolvedRenderer) -> str:
-    """A digest of what a renderer writes for the probes: two of the same digest give the same ids, whatever their versions say.
-
-    A probe that is refused counts by the kind of its error.
-    """
-    whole = hashlib.sha256()
-    with rendering_probes():
-        for probe in PROBES:
-            try:
-                ids = renderer.render_ids(probe.messages, tools=probe.tools, add_generation_prompt=probe.generation_prompt)
-                written = " ".join(map(str, ids))
-            except RendererError as error:
-                written = type(error).__name__
-            whole.update(f"{probe.name}: {written}\n".encode())
-    return whole.hexdigest()[:LENGTH]
-
-
-def faults_of(renderer: ResolvedRenderer) -> list[str]:
-    """What is wrong with it, a line each, with the backend and the method. A refusal of tools or a decline is no fault."""
-    with rendering_probes():
-        return [f"{renderer.backend}:{renderer.name}: {fault}" for fault in _faults(renderer)]
-
-
-def _faults(renderer: ResolvedRenderer) -> list[str]:
-    out: list[str] = []
-    try:
-        prompt = renderer.render_ids([LIDS], add_generation_prompt=True)
-        if renderer.render([LIDS], add_generation_prompt=True).token_ids != prompt:
-            out.append("render and render_ids give other ids")
-    except RendererError as error:
-        return [reason_of(error)]
-    stops = renderer.get_stop_token_ids()
-    if not stops and not renderer.get_stop_strings():
-        out.append("get_stop_token_ids is empty, and so is get_stop_strings")
-    try:
-        whole = renderer.render_ids([LIDS, FOUR])
-    except RendererError:  # a format may refuse to end with an answer
-        whole = [*prompt, *prompt[-1:]]
-    sampled = whole[common_prefix(prompt, whole) :] or prompt[-1:]
-    at = next((index for index, each in enumerate(sampled) if each in stops), None)
-    sampled = [*sampled, *stops[:1]] if at is None else sampled[: at + 1]
-    out += _parse_faults(renderer, sampled)
-    bridged = renderer.try_bridge(prompt, sampled, [LIDS], previous_message=FOUR)
-    cause = bridged.__cause__ if isinstance(bridged, BridgeDeclined) else None
-    if cause is not None and not isinstance(cause, BridgeDeclined):
-        out.append(f"bridge_to_next_turn: {reason_of(cause)}")
-    return out
-
-
-def _parse_faults(renderer: ResolvedRenderer, sampled: list[int]) -> list[str]:
-    """The bare renderer's parse, as the core makes something readable of whatever it does."""
-    try:
-        with lock_of(renderer.tokenizer):
-            checked_parsed(renderer.upstream.parse_response(list(sampled)), renderer.backend)
-    except (Exception, SystemExit) as error:
-        return [f"parse_response: {reason_of(error)}"]
-    return []
+def _said(model: str, report: ParityReport, other: tuple[Tried, bool] | None) -> tuple[str, str]:
+    """The text of the warning or error, and the fix."""
+    first = report.differences[0]
+    assert first.difference is not None
+    lines = [
+        f"{model}: {report.renderer} differs from the tokenizer's chat template on "
+        f"{len(report.differences)} of {report.accepted} probes, first on {first.probe!r}",
+        *(f"  {line}" for line in describe(first.difference, "the template", report.renderer)),
+    ]
+    keep = f"parity='off' keeps {report.renderer}"
+    if other is None:
+        return "\n".join(lines), f"rllm-renderer detect --tokenizer PATH tries every renderer; {keep}"
+    tried, unnamed = other
+    assert tried.report is not None
+    name, condition = ("model='', ", ", where the tokenizer isn't taken for this model's,") if unnamed else ("", "")
+    lines.append(f"  {tried.name}{condition} is {tried.report.summary()}")
+    fix = f"backend={tried.registered.backend.name!r}, renderer={tried.coverage.renderer!r}"
+    return "\n".join(lines), f"{name}{fix}; {keep}"

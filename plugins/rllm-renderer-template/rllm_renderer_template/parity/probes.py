@@ -80,16 +80,11 @@ TWO_CALLS = _said("", _call("look", 0), _call("count", 1))
 
 @dataclass(frozen=True)
 class Probe:
-    """One conversation.
+    """One conversation, in normal form (see ``rllm_renderer_core.normal_form.messages``), named by what tells it apart.
 
-    Attributes:
-        name: What tells it apart, in words.
-        messages: The conversation, in normal form (see ``rllm_renderer_core.normal_form.messages``).
-        generation_prompt: Whether the render ends with the generation prompt.
-        tools: Declarations, or ``None``.
-        tags: Groups that a backend can name in ``deviations``: ``"system"``, ``"reasoning"``, ``"tools"`` (declared),
-            ``"calls"``, ``"results"``, ``"order"`` (of roles), ``"whitespace"``, ``"inline"`` (reasoning in the text),
-            ``"letters"`` (of any script, in a declaration's values), ``"no generation prompt"``.
+    ``tags`` are groups that a backend can name in ``deviations``: ``"system"``, ``"reasoning"``, ``"tools"`` (declared),
+    ``"calls"``, ``"results"``, ``"order"`` (of roles), ``"whitespace"``, ``"inline"`` (reasoning in the text),
+    ``"letters"`` (of any script, in a declaration's values), ``"no generation prompt"``.
     """
 
     name: str
@@ -106,17 +101,15 @@ def _probe(
     tools: bool | Sequence[Mapping[str, Any]] = False,
     tags: str = "",
 ) -> Probe:
-    said = (
-        {tag for tag in tags.split(",") if tag}
-        | ({"tools"} if tools else set())
-        | (set() if generation_prompt else {"no generation prompt"})
-    )
-    for message in messages:
-        said |= {"calls"} if "tool_calls" in message else set()
-        said |= {"results"} if message["role"] == "tool" else set()
-        said |= {"reasoning"} if "reasoning_content" in message else set()
-    declared = TOOLS if tools is True else tools or None
-    return Probe(name, messages, generation_prompt, declared, frozenset(said))
+    facts = {
+        "tools": bool(tools),
+        "no generation prompt": not generation_prompt,
+        "calls": any("tool_calls" in message for message in messages),
+        "results": any(message["role"] == "tool" for message in messages),
+        "reasoning": any("reasoning_content" in message for message in messages),
+    }
+    known = {*tags.split(","), *(tag for tag, fact in facts.items() if fact)} - {""}
+    return Probe(name, messages, generation_prompt, TOOLS if tools is True else tools or None, frozenset(known))
 
 
 PROBES: tuple[Probe, ...] = (
@@ -126,39 +119,25 @@ PROBES: tuple[Probe, ...] = (
     _probe("a finished turn", *OPENING, FOUR, generation_prompt=False),
     _probe("a second query", _user("How many apples?"), FOUR, LIDS),
     _probe("two users in a row", *OPENING, FOUR, LIDS, _user("And cups?"), tags="order"),
-    _probe(
-        "a system message in the middle",
-        *OPENING, FOUR, {"role": "system", "content": "Be kind."}, LIDS,
-        tags="order",
-    ),
+    _probe("a system message in the middle", *OPENING, FOUR, {"role": "system", "content": "Be kind."}, LIDS, tags="order"),
     _probe("an empty answer in the history", *OPENING, _said(""), LIDS, tags="order"),
     _probe("no user", SYSTEM, FOUR, generation_prompt=False, tags="order"),
     # Reasoning, now and in history, as a field and in the text.
     _probe("reasoning in the last turn", *OPENING, _said("four apples", reasoning=REASONING), generation_prompt=False),
     _probe("reasoning before a second query", *OPENING, _said("four apples", reasoning=REASONING), LIDS),
-    _probe(
-        "reasoning before a call",
-        *OPENING, _said("", _call("look", 0), reasoning=REASONING), FIVE,
-        tools=True,
-    ),
+    _probe("reasoning before a call", *OPENING, _said("", _call("look", 0), reasoning=REASONING), FIVE, tools=True),
     _probe(
         "reasoning in two rounds of calls, then a query",
         *OPENING, _said("", _call("look", 0), reasoning="First."), FIVE,
         _said("", _call("count", 1), reasoning="Second."), _result("count", 1, "6"),
-        _said("eleven", reasoning="Third."), LIDS,
-        tools=True,
+        _said("eleven", reasoning="Third."), LIDS, tools=True,
     ),
     _probe("reasoning with edges", *OPENING, _said("four apples", reasoning="\nwhy\n"), generation_prompt=False),
-    _probe(
-        "reasoning with edges before a call",
-        *OPENING, _said("", _call("look", 0), reasoning="\nwhy\n"), FIVE,
-        tools=True,
-    ),
+    _probe("reasoning with edges before a call", *OPENING, _said("", _call("look", 0), reasoning="\nwhy\n"), FIVE, tools=True),
     _probe("reasoning in the text", *OPENING, _said("<think>\nwhy\n</think>\n\nfour"), generation_prompt=False, tags="inline"),
     _probe(
         "reasoning in the text, in the history",
-        _user("How many apples?"), _said("<think>why</think>four"), LIDS,
-        tags="inline",
+        _user("How many apples?"), _said("<think>why</think>four"), LIDS, tags="inline",
     ),
     _probe("only the end of reasoning in the text", *OPENING, _said("why</think>four"), generation_prompt=False, tags="inline"),
     # Tool declarations.
@@ -171,16 +150,11 @@ PROBES: tuple[Probe, ...] = (
     _probe("a call with nested arguments", *OPENING, _said("", _call("look", 0, NESTED)), FIVE, tools=True),
     _probe("text beside a call", *OPENING, _said("Let me see.", _call("look", 0)), FIVE, tools=True),
     _probe("two calls and their results", *OPENING, TWO_CALLS, FIVE, _result("count", 1, "6"), tools=True),
-    _probe(
-        "a query after a result",
-        *OPENING, ONE_CALL, FIVE, _said("five"), LIDS,
-        tools=True,
-    ),
+    _probe("a query after a result", *OPENING, ONE_CALL, FIVE, _said("five"), LIDS, tools=True),
     _probe("a query right behind a result", *OPENING, ONE_CALL, FIVE, _user("Sure?"), tools=True),
     _probe(
         "an answer after an empty result",
-        *OPENING, ONE_CALL, _result("look", 0, ""), _said("none"),
-        generation_prompt=False, tools=True,
+        *OPENING, ONE_CALL, _result("look", 0, ""), _said("none"), generation_prompt=False, tools=True,
     ),
     # Text as people write it.
     _probe(
@@ -201,13 +175,11 @@ PROBES: tuple[Probe, ...] = (
     ),
     _probe(
         "unicode and blank lines",
-        _user("Größe 日本\n\n\né😀"), _said("четыре\n\n    x"), _user("\u00a0Și?"),
-        tags="whitespace",
+        _user("Größe 日本\n\n\né😀"), _said("четыре\n\n    x"), _user("\u00a0Și?"), tags="whitespace",
     ),
     _probe(
         "a result as JSON with edges",
-        *OPENING, ONE_CALL, _result("look", 0, ' {"n": 5, "of": ["größer"]}\n'),
-        tools=True, tags="whitespace",
+        *OPENING, ONE_CALL, _result("look", 0, ' {"n": 5, "of": ["größer"]}\n'), tools=True, tags="whitespace",
     ),
 )  # fmt: skip
 """What a parity check renders."""

@@ -28,33 +28,20 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two id sequences part.
+    """Where the reference's ids and the renderer's part."""
 
-    Attributes:
-        index: The first position at which they differ, or at which one of them ends.
-        expected: The reference's ids around it, decoded.
-        got: The renderer's ids around it, decoded.
-        expected_ids: The reference's ids from ``index`` on, at most ``CONTEXT``.
-        got_ids: The renderer's.
-    """
-
-    index: int
-    expected: str
-    got: str
-    expected_ids: tuple[int, ...]
-    got_ids: tuple[int, ...]
+    index: int  # the first position at which they differ, or at which one of them ends
+    expected: str  # the reference's ids around it, decoded
+    got: str  # the renderer's
+    expected_ids: tuple[int, ...]  # the reference's ids from ``index`` on, at most ``CONTEXT``
+    got_ids: tuple[int, ...]  # the renderer's
 
     @classmethod
     def between(cls, expected: Sequence[int], got: Sequence[int], tokenizer: Any) -> Difference:
         index = common_prefix(expected, got)
-        window = slice(max(0, index - CONTEXT), index + CONTEXT)
-        return cls(
-            index,
-            decoded(tokenizer, expected[window]),
-            decoded(tokenizer, got[window]),
-            tuple(expected[index : index + CONTEXT]),
-            tuple(got[index : index + CONTEXT]),
-        )
+        around, behind = slice(max(0, index - CONTEXT), index + CONTEXT), slice(index, index + CONTEXT)
+        texts = decoded(tokenizer, expected[around]), decoded(tokenizer, got[around])
+        return cls(index, *texts, tuple(expected[behind]), tuple(got[behind]))
 
 
 @dataclass(frozen=True)
@@ -73,21 +60,13 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class ParityReport:
-    """A renderer against a reference, probe by probe; ``str()`` is a readable list.
-
-    Attributes:
-        model: The model's name.
-        renderer: ``backend:renderer``.
-        reference: What it was compared with.
-        results: One a probe, in the order of ``PROBES``.
-        seconds: How long the rendering took.
-    """
+    """A renderer against a reference, probe by probe; ``str()`` is a readable list."""
 
     model: str
-    renderer: str
+    renderer: str  # ``backend:renderer``
     reference: str
-    results: tuple[ProbeResult, ...]
-    seconds: float = field(default=0.0, compare=False)
+    results: tuple[ProbeResult, ...]  # in the order of ``PROBES``
+    seconds: float = field(default=0.0, compare=False)  # of rendering
 
     def having(self, *outcomes: Outcome) -> tuple[ProbeResult, ...]:
         """The results with one of these outcomes."""
@@ -124,16 +103,10 @@ class ParityReport:
 
     def summary(self) -> str:
         """One line: "equal on 21 of 21 probes (the template refuses 1)"."""
-        notes = [
-            f"{what} {len(found)}"
-            for what, outcome in (
-                ("the template refuses", Outcome.TEMPLATE_REFUSES),
-                ("differs as documented on", Outcome.DECLARED),
-                ("the renderer refuses", Outcome.RENDERER_REFUSES),
-                ("no time for", Outcome.NOT_TRIED),
-            )
-            if (found := self.having(outcome))
-        ]
+        said = {Outcome.DECLARED: "differs as documented on", Outcome.NOT_TRIED: "no time for"}
+        noted = (Outcome.TEMPLATE_REFUSES, Outcome.DECLARED, Outcome.RENDERER_REFUSES, Outcome.NOT_TRIED)
+        counts = {outcome: len(self.having(outcome)) for outcome in noted}
+        notes = [f"{said.get(outcome, outcome.value)} {count}" for outcome, count in counts.items() if count]
         return f"equal on {self.equal} of {self.accepted} probes" + (f" ({', '.join(notes)})" if notes else "")
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from .calls.json_text import learn_json_calls
 from .calls.section import CallSection
 from .calls.tagged import learn_tagged_calls
 from .id_text import CONTROL
-from .literals import common_end, common_start, core, lead, until_stop
+from .literals import common_end, common_start, core, first_of, lead, until_stop
 from .probes import CONTENT, IDS, KEYS, NAMES, REASONING, USER, VALUES, Probes, result_of
 from .turn_format import TurnFormat
 
@@ -21,12 +21,7 @@ BARE_MARKS = ("<|python_tag|>",)
 
 
 class CallExperiments:
-    """Adds calls to a format, one hypothesis at a time.
-
-    Args:
-        probes: Renders probe turns.
-        base: The format without calls.
-    """
+    """Adds calls to a format, one hypothesis at a time."""
 
     def __init__(self, probes: Probes, base: TurnFormat) -> None:
         self.probes, self.base = probes, base
@@ -42,7 +37,7 @@ class CallExperiments:
         stops = self.base.stops
         after, rest = until_stop(sample.one[learned.end :], stops)
         between = None
-        if sample.two and not learned.covers(sample.two, learned.start, sample.values[1]):
+        if sample.two and not learned.covers(sample.two, learned.start, VALUES[1]):
             between, after, rest = self._between(sample, sample.two, learned, after, rest)
         if rest:
             stops |= {rest[0]}
@@ -66,8 +61,8 @@ class CallExperiments:
         two = probes.turn([{KEYS[0]: VALUES[0]}, {KEYS[1]: VALUES[1]}])
         two = two if two and VALUES[1] in two[low:] else None
         two_low = two.index(VALUES[0], low) + len(VALUES[0]) if two and VALUES[0] in two[low:] else 0
-        sample = Sample(one, low, two if two_low else None, two_low, NAMES[:2], IDS[:2], KEYS[:2], VALUES)
-        if sample.first(NAMES[0], IDS[0]) is None:
+        sample = Sample(one, low, two if two_low else None, two_low)
+        if first_of((NAMES[0], IDS[0]), one, low) is None:
             raise Declined("a call shows neither its name nor its id")
         return sample
 

@@ -47,23 +47,18 @@ class IdText:
 
     def fork(self) -> IdText:
         """A copy that may meet further control ids without changing this one."""
-        out = IdText(self._decode, self.control, self.special)
-        out._codes, out._texts, out._runs = dict(self._codes), dict(self._texts), self._runs
-        return out
+        copy = IdText(self._decode, self.control, self.special)
+        copy._codes, copy._texts, copy._runs = dict(self._codes), dict(self._texts), self._runs
+        return copy
 
     def show(self, ids: Sequence[int]) -> str:
         """The text of ids. Beyond 2,048 different control ids, the further ones are decoded like text."""
-        out: list[str] = []
-        run: list[int] = []
-        before = None
-        for token in ids:
-            code = self.code(token) if token in self.control else None
-            if code is None:
-                run.append(token)
-                continue
-            out += (self._run(before, run), code)
-            before, run = token, []
-        return "".join((*out, self._run(before, run)))
+        shown, before, start = "", None, 0
+        for at, token in enumerate(ids):
+            if token in self.control and (code := self.code(token)) is not None:
+                shown += self._run(before, ids[start:at]) + code
+                before, start = token, at + 1
+        return shown + self._run(before, ids[start:])
 
     def code(self, token: int) -> str | None:
         """The character that stands for a control id."""
@@ -72,17 +67,21 @@ class IdText:
                 return None
             code = chr(_FIRST + len(self._codes))
             self._codes[token] = code
-            self._texts[code] = CONTROL.sub(_UNREADABLE, self._decoded([token]))
+            self._texts[code] = self._decoded([token])
         return self._codes[token]
+
+    def codes(self, tokens: Iterable[int]) -> frozenset[str]:
+        """The characters that stand for these control ids."""
+        return frozenset(code for token in sorted(tokens) if (code := self.code(token)) is not None)
 
     def id_of(self, code: str) -> int | None:
         """The control id that a character stands for."""
-        return next((token for token, each in self._codes.items() if each == code), None)
+        return next((token for token, known in self._codes.items() if known == code), None)
 
     def find(self, text: str) -> str | None:
         """The character of the control id that decodes to this text."""
-        found = next((token for token in sorted(self.control) if self._decoded([token]) == text), None)
-        return None if found is None else self.code(found)
+        token = next((token for token in sorted(self.control) if self._decoded([token]) == text), None)
+        return None if token is None else self.code(token)
 
     def special_in(self, text: str) -> frozenset[str]:
         """The characters in a text that stand for special ids."""
@@ -97,32 +96,24 @@ class IdText:
         if isinstance(value, str):
             return self.plain(value)
         if isinstance(value, list):
-            return [self.plain_value(each) for each in value]
+            return [self.plain_value(item) for item in value]
         return {self.plain(k): self.plain_value(v) for k, v in value.items()} if isinstance(value, dict) else value
 
-    def _run(self, before: int | None, ids: list[int]) -> str:
-        if not ids:
-            return ""
-        if len(ids) > _SHORT and not self._remembers:
-            return self._decoded_behind(before, ids)
+    def _run(self, before: int | None, ids: Sequence[int]) -> str:
         key = before, tuple(ids)
-        text = self._runs.get(key)
-        if text is None:
-            text = self._decoded_behind(before, ids)
+        if not ids or key in self._runs:
+            return self._runs[key] if ids else ""
+        head = "" if before is None else self._texts[self._codes[before]]
+        whole = self._decoded([*ids] if before is None else [before, *ids])
+        text = whole[len(head) :] if whole.startswith(head) else self._decoded([*ids])
+        if self._remembers or len(ids) <= _SHORT:
             if len(self._runs) >= _KEPT and not self._remembers:
                 self._runs.clear()
             self._runs[key] = text
         return text
 
-    def _decoded_behind(self, before: int | None, ids: list[int]) -> str:
-        if before is not None:
-            head, whole = self._texts[self._codes[before]], CONTROL.sub(_UNREADABLE, self._decoded([before, *ids]))
-            if whole.startswith(head):
-                return whole[len(head) :]
-        return CONTROL.sub(_UNREADABLE, self._decoded(ids))
-
     def _decoded(self, ids: list[int]) -> str:
         try:
-            return self._decode(ids)
+            return CONTROL.sub(_UNREADABLE, self._decode(ids))
         except Exception:  # ids outside the vocabulary
             return _UNREADABLE * len(ids)

@@ -17,12 +17,12 @@ from typing import Any
 from rllm_renderer_core.normal_form.arguments import json_status
 from rllm_renderer_core.normal_form.ids import as_ids
 from rllm_renderer_core.normal_form.tokenizer import control_ids, special_ids
-from rllm_renderer_core.types import ParsedResponse, Termination, ToolCall, ToolCallStatus
+from rllm_renderer_core.types import ParsedResponse, ToolCall, ToolCallStatus
 
 from .calls.attempt import Attempt, Declined
 from .id_text import IdText
 from .learning import Learned, learn
-from .literals import core, until_stop
+from .literals import core
 from .prompt_end import ends_inside_reasoning, last_turn
 
 
@@ -73,38 +73,38 @@ class LearnedParser:
     @property
     def parses_tool_calls(self) -> bool:
         """Whether a way of writing tool calls is proven."""
-        return self._learned is not None and self._learned.format.calls is not None
+        return self._learned.format.calls is not None
 
     @property
     def why_no_tool_calls(self) -> str | None:
         """Why none is, where none is."""
-        return self._learned.why_no_calls if self._learned is not None else self.why_no_text
+        return self._learned.why_no_calls
 
     @property
     def why_no_text(self) -> str | None:
         """Why not even text is proven (then all of a completion is content), ``None`` where it is."""
-        return self._outcome if isinstance(self._outcome, str) else None
+        return self._learned.why_no_text
 
     @property
     def reasoning(self) -> str:
         """``"proven"``, ``"assumed"`` (its close is the twin of what the prompt opens, and never shown), or ``"not shown"``."""
-        return self._learned.reasoning if self._learned is not None else "not shown"
+        return self._learned.reasoning
 
     @property
     def arguments(self) -> str | None:
         """How a call's arguments are written, in words; ``None`` where that isn't proven."""
-        calls = self._learned.format.calls if self._learned is not None else None
+        calls = self._learned.format.calls
         return calls.style.label if calls is not None else None
 
     @property
     def limits(self) -> tuple[str, ...]:
         """Probe turns that aren't read back but flagged, or that no completion makes."""
-        return self._learned.limits if self._learned is not None else ()
+        return self._learned.limits
 
     @property
     def proofs(self) -> int:
         """How many probe turns were read back."""
-        return self._learned.proofs if self._learned is not None else 0
+        return self._learned.proofs
 
     def __str__(self) -> str:
         """What was learned, in one line."""
@@ -116,10 +116,8 @@ class LearnedParser:
     @property
     def delimiters(self) -> dict[str, str]:
         """What stands around the parts of a turn, by its place; what is empty is left out."""
-        if self._learned is None:
-            return {}
         form = self._learned.format
-        found = {
+        literals = {
             "reasoning opens": form.reasoning_open,
             "reasoning closes": form.reasoning_close,
             "content opens": " or ".join(map(core, form.content_opens)),
@@ -127,13 +125,13 @@ class LearnedParser:
         }
         if form.calls is not None:
             calls = form.calls
-            found |= {"before calls": calls.before, "between calls": calls.between or "", "after calls": calls.after}
-        return {place: self._ids.plain(literal) for place, literal in found.items() if literal}
+            literals |= {"before calls": calls.before, "between calls": calls.between or "", "after calls": calls.after}
+        return {place: self._ids.plain(literal) for place, literal in literals.items() if literal}
 
     @property
     def reasoning_ids(self) -> tuple[int, int] | tuple[()] | None:
         """The ids that open and close reasoning; ``()`` where there is none; ``None`` where a marker isn't one id."""
-        if self._learned is None or self._learned.reasoning == "not shown":
+        if self._learned.reasoning == "not shown":
             return ()
         form = self._learned.format
         opening, closing = self._ids.id_of(core(form.reasoning_open)), self._ids.id_of(core(form.reasoning_close))
@@ -142,10 +140,8 @@ class LearnedParser:
     @property
     def stop_ids(self) -> frozenset[int]:
         """Stop ids, with those that the history shows behind a turn where the given ones don't show."""
-        if self._learned is None:
-            return self._stop_ids
-        found = (self._ids.id_of(code) for code in self._learned.format.stops)
-        return self._stop_ids | {token for token in found if token is not None}
+        shown = (self._ids.id_of(code) for code in self._learned.format.stops)
+        return self._stop_ids | {token for token in shown if token is not None}
 
     def response_template(self) -> dict[str, Any]:
         """What was learned as transformers' ``response_template``, proven by its engine.
@@ -168,9 +164,9 @@ class LearnedParser:
         return misread(template, self._known(), self._render, self._ids)
 
     def _known(self) -> Learned:
-        if isinstance(self._outcome, str):
-            raise Declined(self._outcome)
-        return self._outcome
+        if self.why_no_text is not None:
+            raise Declined(self.why_no_text)
+        return self._learned
 
     # Parsing
 
@@ -182,13 +178,10 @@ class LearnedParser:
         Without ``prompt_ids`` the prompt is taken to end as the renderer's own generation prompt does.
         """
         learned = self._learned  # first: learning gives the format's control ids their characters
-        ids = self._ids.fork()
-        if learned is None:
-            return self._as_text(ids, token_ids)
-        form = learned.format
+        ids, form = self._ids.fork(), learned.format
         text = ids.show(token_ids)
         opened = form.prompt_opens if prompt_ids is None else ends_inside_reasoning(form, ids, prompt_ids)
-        turn = form.parse(text, opened, tools, ids.special_in(text))
+        turn = form.parse(text, opened, tools, ids.special_in(text) if learned.why_no_text is None else frozenset())
         return ParsedResponse(
             content=ids.plain(turn.content),
             reasoning_content=None if turn.reasoning is None else ids.plain(turn.reasoning),
@@ -199,27 +192,11 @@ class LearnedParser:
 
     def last_turn(self, prompt_ids: Sequence[int]) -> Sequence[int]:
         """The ids of a prompt from what opens its last assistant's turn on; all where nothing does."""
-        learned = self._learned
-        return prompt_ids if learned is None else last_turn(learned.format, self._ids.fork(), prompt_ids)
-
-    def _as_text(self, ids: IdText, token_ids: Sequence[int]) -> ParsedResponse:
-        stops = frozenset(code for token in self._stop_ids if (code := ids.code(token)) is not None)
-        content, rest = until_stop(ids.show(token_ids), stops)
-        termination = Termination.TRUNCATED if not rest else Termination.STOP if len(rest) == 1 else Termination.MALFORMED
-        return ParsedResponse(ids.plain(content), None, [], termination)
-
-    @property
-    def _learned(self) -> Learned | None:
-        return self._outcome if isinstance(self._outcome, Learned) else None
+        return last_turn(self._learned.format, self._ids.fork(), prompt_ids)
 
     @cached_property
-    def _outcome(self) -> Learned | str:
-        """What was learned, or why nothing could be."""
-        try:
-            with self._ids.remembering():
-                return learn(self._render, self._ids, self._stop_ids)
-        except Declined as declined:
-            return str(declined)
+    def _learned(self) -> Learned:
+        return learn(self._render, self._ids, self._stop_ids)
 
 
 def _tool_call(ids: IdText, attempt: Attempt) -> ToolCall:

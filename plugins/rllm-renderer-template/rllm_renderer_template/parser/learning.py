@@ -24,42 +24,37 @@ from .call_experiments import STYLES, CallExperiments
 from .calls.attempt import Declined
 from .id_text import IdText
 from .probes import Form, Probes, Render
-from .proof import FLAGGED, RIGHT, SAME_IDS, UNREACHABLE, WRONG, Outcome, Proof
+from .proof import FLAGGED, RIGHT, RIGHT_CALLS, SAME_IDS, UNREACHABLE, WRONG, Proof
 from .text_experiments import TextExperiments
 from .turn_format import TurnFormat
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A format, and what of it is proven.
-
-    Attributes:
-        format: Parses completions. Its ``calls`` is ``None`` where no way of writing them is proven.
-        form: How the template takes an assistant's turn.
-        why_no_calls: Why no way of writing calls is proven, where none is.
-        reasoning: ``"proven"``, ``"assumed"`` (its close is the twin of what the prompt opens), or ``"not shown"``.
-        limits: Probe turns that the format flags, or that no completion makes.
-        proofs: How many probe turns read back.
-    """
+    """A format, and what of it is proven; see ``LearnedParser``. Where not even text is, the format knows stops alone."""
 
     format: TurnFormat
-    form: Form
+    form: Form  # how the template takes an assistant's turn
     why_no_calls: str | None
-    reasoning: str
-    limits: tuple[str, ...]
-    proofs: int
+    reasoning: str = "not shown"
+    limits: tuple[str, ...] = ()
+    proofs: int = 0
+    why_no_text: str | None = None
 
 
 def learn(render: Render, ids: IdText, stop_ids: Iterable[int]) -> Learned:
-    """The format of a renderer's assistant turns.
+    """The format of a renderer's assistant turns."""
+    try:
+        with ids.remembering():
+            return _learn(Probes(render, ids), stop_ids)
+    except Declined as declined:
+        return Learned(TurnFormat(ids.codes(stop_ids)), Form(), str(declined), why_no_text=str(declined))
 
-    Raises:
-        Declined: Not even a turn of text reads back.
-    """
-    probes = Probes(render, ids)
-    stops = frozenset(code for token in sorted(stop_ids) if (code := ids.code(token)) is not None)
+
+def _learn(probes: Probes, stop_ids: Iterable[int]) -> Learned:
+    stops = probes.ids.codes(stop_ids)
     text = TextExperiments(probes, stops)
-    proof = Proof(probes, lambda: text.end)
+    proof = Proof(probes)
     base = text.learn(lambda trial: _holds(proof.of(trial)))
     reasoning = "assumed" if text.assumed else "proven" if base.reasoning_close else "not shown"
     best: Learned | None = None
@@ -79,47 +74,44 @@ def learn(render: Render, ids: IdText, stop_ids: Iterable[int]) -> Learned:
         if refuted:
             whys.append(f"{trial.calls.style.label}: {refuted}")
             continue
-        found = Learned(trial, probes.form, None, reasoning, _limits(seen), _held(seen))
-        if not found.limits:
-            return found
-        best = found if best is None or found.proofs > best.proofs else best
+        learned = Learned(trial, probes.form, None, reasoning, _limits(seen), _held(seen))
+        if not learned.limits:
+            return learned
+        best = learned if best is None or learned.proofs > best.proofs else best
     if best is not None:
         return best
     seen = proof.of(base)
     if not _holds(seen):
-        if any(each.verdict == WRONG for each in seen.values()):
+        if WRONG in seen.values():
             raise Declined("a turn of text doesn't read back")
-        raise Declined(f"the prompt ends with {probes.ending!r}, and history doesn't show how such a turn goes on")
+        ending = probes.ids.plain(probes.prompt)[-24:]
+        raise Declined(f"the prompt ends with {ending!r}, and history doesn't show how such a turn goes on")
     return Learned(base, probes.form, _most_telling(whys), reasoning, _limits(seen), _held(seen))
 
 
-def _holds(seen: dict[str, Outcome]) -> bool:
+def _holds(seen: dict[str, str]) -> bool:
     """Whether nothing refutes it, and most of what a completion can make is read back."""
-    flagged = sum(each.verdict == FLAGGED for each in seen.values())
-    return _held(seen) > flagged and all(each.verdict != WRONG for each in seen.values())
+    verdicts = list(seen.values())
+    return _held(seen) > verdicts.count(FLAGGED) and WRONG not in verdicts
 
 
-def _held(seen: dict[str, Outcome]) -> int:
-    return sum(each.verdict in (RIGHT, SAME_IDS) for each in seen.values())
+def _held(seen: dict[str, str]) -> int:
+    return sum(verdict in (RIGHT, RIGHT_CALLS, SAME_IDS) for verdict in seen.values())
 
 
-def _refuted(seen: dict[str, Outcome]) -> str | None:
-    wrong = next((label for label, each in seen.items() if each.verdict == WRONG), None)
+def _refuted(seen: dict[str, str]) -> str | None:
+    wrong = next((label for label, verdict in seen.items() if verdict == WRONG), None)
     if wrong is not None:
         return f"refuted by the probe of {wrong}"
-    return None if any(each.verdict == RIGHT and each.calls for each in seen.values()) else "no call of a probe reads back"
+    return None if RIGHT_CALLS in seen.values() else "no call of a probe reads back"
 
 
-def _limits(seen: dict[str, Outcome]) -> tuple[str, ...]:
+def _limits(seen: dict[str, str]) -> tuple[str, ...]:
     """What isn't proven: probes that are flagged, and reasoning that no completion shows."""
-    return tuple(
-        f"{label}: {each.verdict}"
-        for label, each in seen.items()
-        if each.verdict == FLAGGED or (each.verdict == UNREACHABLE and "reasoning" in label)
-    )
+    odd = {FLAGGED: "", UNREACHABLE: "reasoning"}
+    return tuple(f"{label}: {verdict}" for label, verdict in seen.items() if verdict in odd and odd[verdict] in label)
 
 
 def _most_telling(whys: list[str]) -> str:
     """The reason of the hypothesis that came furthest."""
-    furthest = [why for why in whys if "probe" in why]
-    return (furthest or whys)[-1 if not furthest else 0]
+    return next((why for why in whys if "probe" in why), whys[-1])

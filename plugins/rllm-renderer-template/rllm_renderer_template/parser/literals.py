@@ -6,6 +6,7 @@ character by character: ``<tool_call>`` and ``<tools>`` begin alike, and share n
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -33,12 +34,8 @@ def common_end(texts: Sequence[str]) -> str:
 
 
 def _shared(columns: list[list[str]]) -> list[str]:
-    out = []
-    for column in zip(*columns, strict=False):
-        if len(set(column)) > 1:
-            break
-        out.append(column[0])
-    return out
+    alike = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*columns, strict=False))
+    return [column[0] for column in alike]
 
 
 def pattern(literal: str, other: str | None = None) -> str:
@@ -50,12 +47,12 @@ def pattern(literal: str, other: str | None = None) -> str:
     mine, theirs = atoms(literal), atoms(literal if other is None else other)
     if len(mine) != len(theirs):
         raise Unlike
-    out = []
+    expression = ""
     for a, b in zip(mine, theirs, strict=True):
         if a != b and not (a.isdigit() and b.isdigit()) and not (a.isspace() and b.isspace()):
             raise Unlike
-        out.append(r"\s*" if a.isspace() else re.escape(a) if a == b else r"\d+")
-    return "".join(out)
+        expression += r"\s*" if a.isspace() else re.escape(a) if a == b else r"\d+"
+    return expression
 
 
 def loose(literal: str) -> re.Pattern[str]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rllm_renderer_core.normal_form.ids import as_ids
+from rllm_renderer_core.normal_form.ids import as_ids, common_prefix
 from rllm_renderer_core.probing.calls import QUESTION, call_ids, tool_call
 
 from .calls.attempt import Declined
@@ -37,13 +37,13 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 def _tools(*without: str) -> list[dict[str, Any]]:
     """Declarations of the names; only the first with properties of all types."""
-    out = []
+    tools = []
     for name in NAMES:
         known = _TYPES if name == NAMES[0] else (*KEYS, "num")
         properties = {key: _TYPES[key] for key in known if key not in without}
         parameters = {"type": "object", "properties": properties, "required": []}
-        out.append({"type": "function", "function": {"name": name, "description": "Does it.", "parameters": parameters}})
-    return out
+        tools.append({"type": "function", "function": {"name": name, "description": "Does it.", "parameters": parameters}})
+    return tools
 
 
 TOOLS = _tools()
@@ -59,53 +59,43 @@ _OPENINGS: list[tuple[list[dict[str, Any]], list[dict[str, Any]] | None]] = [
 
 @dataclass(frozen=True)
 class Form:
-    """How a template wants an assistant's turn handed to it.
-
-    Attributes:
-        reasoning: The message's key for reasoning; ``"parts"`` for a part of the content, ``"inline"`` for text in the content;
-            ``None`` where the template shows none.
-        inline: What stands between reasoning and content, where it is inline.
-        ids_with_names: Call ids in the form ``functions.look:0``.
-    """
+    """How a template wants an assistant's turn handed to it. ``reasoning`` is the message's key for it, ``"parts"`` for a part
+    of the content, ``"inline"`` for text in the content, ``None`` where the template shows none."""
 
     reasoning: str | None = None
-    inline: str = ""
-    ids_with_names: bool = False
+    inline: str = ""  # what stands between reasoning and content, where it is inline
+    ids_with_names: bool = False  # call ids in the form ``functions.look:0``
 
 
 class Probes:
     """Renders probe turns behind a history, each once.
 
-    Args:
-        render: The renderer to learn from.
-        ids: How ids become text.
-
     Raises:
-        Declined: It refuses a plain conversation.
+        Declined: The renderer refuses a plain conversation.
     """
 
     def __init__(self, render: Render, ids: IdText) -> None:
         self._render, self.ids = render, ids
         self._cache: dict[str, list[int] | None] = {}
         self.form, self.refusal = Form(), ""
-        for self.history, self.tools in _OPENINGS:
-            prompt = self.rendered([], generation_prompt=True)
-            if prompt is not None:
-                break
-        else:
-            raise Declined(f"a plain conversation is refused: {self.refusal}")
-        self.prompt = ids.show(prompt)
+        self.end = ""  # the stop behind a turn whose render doesn't show one
+        for history, self.tools in _OPENINGS:
+            if self._turn_to(history):
+                return
+        raise Declined(f"a plain conversation is refused: {self.refusal}")
+
+    def _turn_to(self, history: list[dict[str, Any]]) -> bool:
+        self.history = history
+        prompt = self.rendered([], generation_prompt=True)
+        self.prompt = "" if prompt is None else self.ids.show(prompt)
+        return prompt is not None
 
     @contextmanager
     def behind(self, history: list[dict[str, Any]]) -> Iterator[bool]:
         """Probe turns behind another history; whether it can be rendered."""
         kept = self.history, self.prompt
-        self.history = history
         try:
-            prompt = self.rendered([], generation_prompt=True)
-            if prompt is not None:
-                self.prompt = self.ids.show(prompt)
-            yield prompt is not None
+            yield self._turn_to(history)
         finally:
             self.history, self.prompt = kept
 
@@ -114,9 +104,9 @@ class Probes:
         key = json.dumps([self.history, more, self.tools, generation_prompt])
         if key not in self._cache:
             try:
-                messages = copy.deepcopy(self.history + more)
-                found = self._render(messages, tools=copy.deepcopy(self.tools), add_generation_prompt=generation_prompt)
-                self._cache[key] = list(as_ids(found, "what render returned"))
+                messages, tools = copy.deepcopy((self.history + more, self.tools))
+                rendered = self._render(messages, tools=tools, add_generation_prompt=generation_prompt)
+                self._cache[key] = list(as_ids(rendered, "what render returned"))
             except Exception as error:
                 self.refusal, self._cache[key] = " ".join(f"{type(error).__name__}: {error}".split())[:120], None
         return self._cache[key]
@@ -129,17 +119,17 @@ class Probes:
     def message(self, reasoning: str | None = None, content: str = "", calls: Sequence[tuple[str, Any]] = ()) -> dict[str, Any]:
         """An assistant's message in the current form; ``calls`` are names and arguments."""
         form = self.form
-        out: dict[str, Any] = {"role": "assistant", "content": content}
+        message: dict[str, Any] = {"role": "assistant", "content": content}
         if reasoning is not None and form.reasoning == "parts":
             parts = [{"type": "thinking", "thinking": reasoning}, {"type": "text", "text": content}]
-            out["content"] = parts if content else parts[:1]
+            message["content"] = parts if content else parts[:1]
         elif reasoning is not None and form.reasoning == "inline":
-            out["content"] = reasoning + form.inline + content
+            message["content"] = reasoning + form.inline + content
         elif reasoning is not None and form.reasoning:
-            out[form.reasoning] = reasoning
+            message[form.reasoning] = reasoning
         if calls:
-            out["tool_calls"] = [self._call(at, name, arguments) for at, (name, arguments) in enumerate(calls)]
-        return out
+            message["tool_calls"] = [self._call(at, name, arguments) for at, (name, arguments) in enumerate(calls)]
+        return message
 
     def _call(self, at: int, name: str, arguments: Any) -> dict[str, Any]:
         plain, with_name = call_ids(name, at)
@@ -166,20 +156,11 @@ class Probes:
     def _aligned(self, text: str) -> tuple[int, int, int]:
         """Where text and prompt go on behind the last message of the history, and how far they are the same from there on."""
         word = str(self.history[-1]["content"])
-        at, prompts = _behind(text, word, self.prompt.count(word)), self.prompt.rfind(word) + len(word)
-        if word not in self.prompt or at is None:
-            at = prompts = 0
-        shared = 0
-        for mine, theirs in zip(text[at:], self.prompt[prompts:], strict=False):
-            if mine != theirs:
-                break
-            shared += 1
-        return at, prompts, shared
-
-    @property
-    def ending(self) -> str:
-        """The last characters of the prompt, for people."""
-        return self.ids.plain(self.prompt)[-24:]
+        count, at, prompts = self.prompt.count(word), 0, 0
+        *before, rest = text.split(word, count)
+        if count and len(before) == count:
+            at, prompts = len(text) - len(rest), self.prompt.rfind(word) + len(word)
+        return at, prompts, common_prefix(text[at:], self.prompt[prompts:])
 
     def use(self, **changes: Any) -> None:
         """Change the form."""
@@ -190,14 +171,3 @@ def result_of(message: dict[str, Any], content: str) -> dict[str, Any]:
     """A result of the first call of an assistant's message."""
     call = message["tool_calls"][0]
     return {"role": "tool", "content": content, "name": call["function"]["name"], "tool_call_id": call["id"]}
-
-
-def _behind(text: str, word: str, count: int) -> int | None:
-    """The end of the word's occurrence of this number."""
-    at = 0
-    for _ in range(count):
-        found = text.find(word, at)
-        if found < 0:
-            return None
-        at = found + len(word)
-    return at

@@ -21,10 +21,8 @@ def ends_inside_reasoning(form: TurnFormat, ids: IdText, prompt: Sequence[int]) 
     """Whether a prompt ends inside reasoning, opened by the template or by a caller who wrote its beginning."""
     opening = core(form.reasoning_open)
     start = _last(ids, prompt, form.turn_opens)
-    if start is None and CONTROL.match(opening):
-        start = _last(ids, prompt, opening)
-        if start is None:
-            return False
+    if start is None and CONTROL.match(opening) and (start := _last(ids, prompt, opening)) is None:
+        return False
     return form.opened_by(ids.show(prompt[start or 0 :]))
 
 
@@ -46,9 +44,8 @@ def _from_the_end(prompt: Sequence[int], wanted: int | None) -> Iterator[int]:
     end = len(prompt)
     while wanted is not None and end > 0:
         start = max(0, end - _AT_ONCE)
-        some = list(prompt[start:end])[::-1]
-        at = -1
-        for _ in range(some.count(wanted)):
-            at = some.index(wanted, at + 1)
+        backwards, at = list(prompt[start:end])[::-1], -1
+        for _ in range(backwards.count(wanted)):
+            at = backwards.index(wanted, at + 1)
             yield end - 1 - at
         end = start

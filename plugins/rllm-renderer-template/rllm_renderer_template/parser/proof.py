@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,9 @@ from .literals import atoms, core, until_stop
 from .probes import KEYS, NAMES, TOOLS, Probes, result_of
 from .turn_format import Turn, TurnFormat
 
-RIGHT, SAME_IDS, FLAGGED, WRONG, UNREACHABLE = "right", "same ids", "flagged", "wrong", "unreachable"
-"""Outcomes. ``same ids``: another turn than the probe, which the template writes alike. ``unreachable``: no completion makes
+RIGHT, RIGHT_CALLS, SAME_IDS, FLAGGED, WRONG = "right", "right, with calls", "same ids", "flagged", "wrong"
+UNREACHABLE = "unreachable"
+"""Verdicts. ``same ids``: another turn than the probe, which the template writes alike. ``unreachable``: no completion makes
 the turn."""
 
 _TAG = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
@@ -66,35 +67,22 @@ class AssistantTurn:
     @property
     def comparable(self) -> tuple[str, str, str]:
         """Its parts in one form, white space at their edges left out."""
-        return (self.reasoning or "").strip(), self.content.strip(), canonical(self.calls)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one probe turn; ``calls`` and ``reasoning`` say whether it was read back with such."""
-
-    verdict: str
-    calls: bool = False
-    reasoning: bool = False
+        calls = [(name, _mapping(arguments)) for name, arguments in self.calls]
+        return (self.reasoning or "").strip(), self.content.strip(), json.dumps(calls, sort_keys=True)
 
 
 class Proof:
-    """Parses probe turns back with formats.
+    """Parses probe turns back with formats."""
 
-    Args:
-        probes: Renders them.
-        end: Called for the stop that a render without one ends with.
-    """
+    def __init__(self, probes: Probes) -> None:
+        self.probes = probes
 
-    def __init__(self, probes: Probes, end: Callable[[], str]) -> None:
-        self.probes, self._end = probes, end
-
-    def of(self, form: TurnFormat) -> dict[str, Outcome]:
-        """The outcome of every probe turn, by its label."""
-        seen: dict[str, Outcome] = {}
+    def of(self, form: TurnFormat) -> dict[str, str]:
+        """The verdict on every probe turn, by its label; the first that is wrong is the last."""
+        seen: dict[str, str] = {}
         for said in self._turns(form):
-            seen[said.label] = self.outcome(form, said)
-            if seen[said.label].verdict == WRONG:
+            seen[said.label] = self.verdict(form, said)
+            if seen[said.label] == WRONG:
                 return seen
         return seen | self._behind_others(form)
 
@@ -113,9 +101,9 @@ class Proof:
             yield AssistantTurn("content and a call" + beside, reasoning, "Let me see.\n\n- now", _SEVERAL[2:])
             yield AssistantTurn("content and two calls" + beside, reasoning, "Let me see.", _SEVERAL[:2])
 
-    def _behind_others(self, form: TurnFormat) -> dict[str, Outcome]:
+    def _behind_others(self, form: TurnFormat) -> dict[str, str]:
         """The same behind other histories, whose prompts may open a turn in another way."""
-        probes, seen = self.probes, dict[str, Outcome]()
+        probes, seen = self.probes, dict[str, str]()
         call = (NAMES[0], ARGUMENTS["a string"])
         histories = {
             "a system message": [{"role": "system", "content": "Be brief."}, *probes.history],
@@ -131,32 +119,23 @@ class Proof:
                     turns = [AssistantTurn(f"text{beside} behind {behind}", reasoning, "Plain text.")]
                     if form.calls is not None:
                         turns.append(AssistantTurn(f"a call{beside} behind {behind}", reasoning, "", [call]))
-                    seen |= {said.label: self.outcome(form, said) for said in turns}
+                    seen |= {said.label: self.verdict(form, said) for said in turns}
         return seen
 
-    def outcome(self, form: TurnFormat, said: AssistantTurn) -> Outcome:
+    def verdict(self, form: TurnFormat, said: AssistantTurn) -> str:
         """Renders one turn, parses its completion and compares."""
         text, opened, shown = self._sampled(form, said)
-        if text is None:
-            return Outcome(UNREACHABLE)
-        turn = form.parse(text, opened, TOOLS)
-        return Outcome(self._verdict(turn, said, shown), bool(turn.calls), bool(turn.reasoning))
+        return UNREACHABLE if text is None else self._verdict(form.parse(text, opened, TOOLS), said, shown)
 
-    def completions(self, form: TurnFormat, *, calls: bool = False) -> Iterator[tuple[str, AssistantTurn]]:
-        """The probe turns that a completion behind the prompt makes: the completion, and the parts that it shows.
-
-        Args:
-            form: The format that tells prompt and completion apart.
-            calls: Turns with calls too where the format has none.
-        """
-        for said in self._turns(form, calls=calls):
+    def completions(self, form: TurnFormat, *, read_back: bool) -> Iterator[tuple[str, AssistantTurn]]:
+        """The probe turns that a completion behind the prompt makes: the completion, and the parts that it shows. Those that
+        the format reads back, or all, with calls too where it has none."""
+        for said in self._turns(form, calls=not read_back):
             text, opened, shown = self._sampled(form, said)
-            if text is not None and opened == form.opened_by(self.probes.prompt):
+            if text is None or opened != form.opened_by(self.probes.prompt):
+                continue
+            if not read_back or self._verdict(form.parse(text, opened, TOOLS), shown, shown) in (RIGHT, RIGHT_CALLS):
                 yield text, shown
-
-    def reads_back(self, form: TurnFormat, text: str, said: AssistantTurn) -> bool:
-        """Whether a format reads one of these completions as what it is."""
-        return self._verdict(form.parse(text, form.opened_by(self.probes.prompt), TOOLS), said, said) == RIGHT
 
     def _sampled(self, form: TurnFormat, said: AssistantTurn) -> tuple[str | None, bool, AssistantTurn]:
         """The completion of a turn up to its stop, whether reasoning is open before it, and what of the turn it shows."""
@@ -181,7 +160,7 @@ class Proof:
         if extra and body.lstrip().startswith(extra):  # the same, but for white space
             body, extra = body.lstrip()[len(extra) :], ""
         if extra and closing:  # the prompt opens, or opens and closes, reasoning that history doesn't show
-            if "".join(extra.split()) not in ("".join(each.split()) for each in (opening, closing, opening + closing)):
+            if "".join(extra.split()) not in ("".join(text.split()) for text in (opening, closing, opening + closing)):
                 return None, False
             if closing in extra and reasoning and reasoning in body:  # behind a prompt that opens it and doesn't close it
                 body, opened = body[body.index(reasoning) :], True
@@ -192,14 +171,14 @@ class Proof:
                 return None, False  # it opens something, and history doesn't show what closes it
             # What the prompt's end and the turn's start have in common isn't sampled (DeepSeek V3.2: </think>).
             body = body[max((size for size in range(len(body) + 1) if extra.endswith(body[:size])), default=0) :]
-        return (body if until_stop(body, form.stops)[1] else body.rstrip() + self._end()), opened
+        return (body if until_stop(body, form.stops)[1] else body.rstrip() + self.probes.end), opened
 
     def _verdict(self, turn: Turn, said: AssistantTurn, shown: AssistantTurn) -> str:
         if turn.termination is not Termination.STOP or any(call.status is not ToolCallStatus.OK for call in turn.calls):
             return FLAGGED
         read = AssistantTurn("", turn.reasoning, turn.content, [(call.name, _mapping(call.arguments)) for call in turn.calls])
         if read.comparable == shown.comparable:
-            return RIGHT
+            return RIGHT_CALLS if turn.calls else RIGHT
         again = self.probes.rendered([self._message(read)])
         return SAME_IDS if again is not None and again == self.probes.rendered([self._message(said)]) else WRONG
 
@@ -220,8 +199,3 @@ def closes(text: str) -> bool:
 
 def _mapping(arguments: Mapping[str, Any] | str) -> Any:
     return json.loads(arguments) if isinstance(arguments, str) else arguments
-
-
-def canonical(calls: Sequence[tuple[str, Any]]) -> str:
-    """Names and arguments of calls, comparable: the order of keys says nothing."""
-    return json.dumps([(name, _mapping(arguments)) for name, arguments in calls], sort_keys=True)

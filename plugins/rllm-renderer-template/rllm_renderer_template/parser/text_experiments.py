@@ -20,27 +20,18 @@ _USER_TURN = {"role": "user", "content": USER}
 
 
 class TextExperiments:
-    """Learns all of a format but its calls.
-
-    Args:
-        probes: Renders probe turns.
-        stops: The characters of the ids at which sampling stops.
+    """Learns all of a format but its calls; ``stops`` are the characters of the ids at which sampling stops.
 
     Attributes:
         stops: With those that the history shows behind a turn.
-        end: The stop behind a turn of text, where the render of an unfinished conversation doesn't show one.
         assumed: Whether the reasoning's close is the twin of what the prompt opens, and never shown.
     """
 
     def __init__(self, probes: Probes, stops: frozenset[str]) -> None:
-        self.probes, self.stops = probes, stops
-        self.end, self.assumed = "", False
+        self.probes, self.stops, self.assumed = probes, stops, False
 
     def learn(self, proven: Callable[[TurnFormat], bool]) -> TurnFormat:
-        """The format of text and reasoning.
-
-        Args:
-            proven: Whether a format reads the probe turns back.
+        """The format of text and reasoning; ``proven`` tells whether one reads the probe turns back.
 
         Raises:
             Declined: The template drops an assistant's text.
@@ -49,15 +40,14 @@ class TextExperiments:
         if shown is None or CONTENT not in shown[self.probes.low(shown) :]:
             raise Declined("an assistant's text is refused or dropped")
         at = shown.index(CONTENT, self.probes.low(shown))
-        plain = TurnFormat(self.stops, content_close=self._content_close(shown[at + len(CONTENT) :]))
-        prompt = self._generation_prompt()
-        plain = replace(plain, stops=self.stops, generation_prompt=prompt, turn_opens=self._turn_opens(prompt))
-        found = plain
+        close, prompt = self._content_close(shown[at + len(CONTENT) :]), self._generation_prompt()
+        plain = TurnFormat(self.stops, prompt, self._turn_opens(prompt), content_close=close)
+        form = plain
         for key in REASONING_KEYS:
             self.probes.use(reasoning=key)
             trial = self._inline(plain) if key == "inline" else self._reasoning(plain)
             if trial is not None and proven(trial):
-                found = trial
+                form = trial
                 break
         else:
             self.probes.use(reasoning=None)
@@ -65,11 +55,11 @@ class TextExperiments:
         extra = core(self.probes.ids.plain(self.probes.extra(shown)))
         if not extra or closes(extra):
             opening = shown[self.probes.low(shown) : at]
-            if found.reasoning_close:
-                opening = opening.rpartition(core(found.reasoning_close))[2]
+            if form.reasoning_close:
+                opening = opening.rpartition(core(form.reasoning_close))[2]
             if core(opening):
-                found = replace(found, content_opens=(*found.content_opens, opening))
-        return found
+                form = replace(form, content_opens=(*form.content_opens, opening))
+        return form
 
     def _content_close(self, behind: str) -> str:
         """What stands between content and the stop; learns the stop where the tokenizer's own doesn't show."""
@@ -79,14 +69,12 @@ class TextExperiments:
         followed = self.probes.shown(self.probes.message(None, CONTENT), _USER_TURN) or ""
         if CONTENT in followed and USER in followed:
             between = followed[followed.index(CONTENT) + len(CONTENT) : followed.index(USER)]
-            found = CONTROL.search(until_stop(between, self.stops)[1] or between)
-            if found is not None:
-                self.stops |= {found[0]}
-                self.end = found[0]
+            if found := CONTROL.search(until_stop(between, self.stops)[1] or between):
+                self.stops, self.probes.end = self.stops | {found[0]}, found[0]
                 return between[: found.start()]
         if not self.stops:
             raise Declined("no control token closes a turn")
-        self.end = min(self.stops)
+        self.probes.end = min(self.stops)
         return ""
 
     def _generation_prompt(self) -> str:
@@ -142,8 +130,8 @@ class TextExperiments:
         opens = plain.content_opens
         if core(behind_content[len(close) :]):
             opens = (*opens, behind_content[len(close) :])
-        out = replace(plain, reasoning_open=opening, reasoning_close=close, content_opens=opens)
-        return self._without_reasoning_in_prompt(out)
+        trial = replace(plain, reasoning_open=opening, reasoning_close=close, content_opens=opens)
+        return self._without_reasoning_in_prompt(trial)
 
     def _reasoning_open(self, shown: str, plain: str, start: int) -> str:
         """What opens reasoning that starts at ``start``: what a turn without it doesn't show."""
@@ -186,13 +174,11 @@ class TextExperiments:
             return None
         self.assumed = space is None
         probes.use(inline=twin + (space or ""))
-        opening = last + trail(probes.prompt)
-        return self._without_reasoning_in_prompt(
-            replace(plain, reasoning_open=opening, reasoning_close="\n" + written + "\n\n", prompt_opens=True)
-        )
+        opening, closing = last + trail(probes.prompt), "\n" + written + "\n\n"
+        trial = replace(plain, reasoning_open=opening, reasoning_close=closing, prompt_opens=True)
+        return self._without_reasoning_in_prompt(trial)
 
     def _without_reasoning_in_prompt(self, trial: TurnFormat) -> TurnFormat:
-        texts = (trial.generation_prompt, trial.turn_opens)
-        prompt, opens = (text.partition(core(trial.reasoning_open))[0] for text in texts)
+        prompt, opens = (text.partition(core(trial.reasoning_open))[0] for text in (trial.generation_prompt, trial.turn_opens))
         trial = replace(trial, generation_prompt=prompt, turn_opens=opens or prompt)
         return replace(trial, prompt_opens=trial.prompt_opens or trial.opened_by(self.probes.prompt))

@@ -76,63 +76,47 @@ class TurnFormat:
         return at >= 0 and self._reasoning_close.search(text, at + len(opening)) is None
 
     def parse(self, text: str, opened: bool, tools: Sequence[Any] | None, special: Set[str] = frozenset()) -> Turn:
-        """A completion, parsed.
-
-        Args:
-            text: As ``IdText`` shows it.
-            opened: Whether the prompt ends inside reasoning.
-            tools: Declarations in normal form, ``None`` where none are known.
-            special: Characters of control ids that never are part of a text.
-        """
+        """A completion as ``IdText`` shows it, parsed. ``opened``: the prompt ends inside reasoning; ``special``: characters of
+        control ids that never are part of a text."""
         body, rest = until_stop(text, self.stops)
         reasoning, body, complete = self._split(body, opened)
         content, calls = self._contents(body, tools)
         # Reasoning may sketch a call. Else a control id of the delimiters in a text is a broken structure.
         sketched = self.calls.structural - controls(*self.delimiters) if self.calls else set()
-        inside = (controls(reasoning or "") - sketched) | controls(content)
+        inside = (controls(reasoning) - sketched) | controls(content)
         fine = complete and len(rest) == 1 and inside.isdisjoint(self._structural | special)
-        termination = Termination.STOP if fine else Termination.MALFORMED
-        return Turn(
-            reasoning if reasoning and reasoning.strip() else None,
-            content,
-            calls,
-            termination if rest else Termination.TRUNCATED,
-            complete,
-        )
+        termination = Termination.TRUNCATED if not rest else Termination.STOP if fine else Termination.MALFORMED
+        return Turn(reasoning if reasoning.strip() else None, content, calls, termination, complete)
 
-    def _split(self, body: str, opened: bool) -> tuple[str | None, str, bool]:
+    def _split(self, body: str, opened: bool) -> tuple[str, str, bool]:
         """Reasoning, the rest, and whether the reasoning is complete."""
-        if not core(self.reasoning_close):
-            return None, body, True
-        start = 0
-        if not opened and core(self.reasoning_open) and (found := self._reasoning_open.match(body)):
-            opened, start = True, found.end()
-        elif not opened and (found := self._reasoning_close.match(body, len(lead(body)))):
-            opened, start = True, found.start()
-        if not opened:
-            return None, body, True
-        before = trail(self.reasoning_open) if start else ""
+        start = 0 if opened else None
+        if core(self.reasoning_close) and not opened:
+            if core(self.reasoning_open) and (found := self._reasoning_open.match(body)):
+                start = found.end()
+            elif found := self._reasoning_close.match(body, len(lead(body))):
+                start = found.start()
+        if start is None or not core(self.reasoning_close):
+            return "", body, True
         found = self._reasoning_close.search(body, start)
-        if found is None:
-            return trimmed(body[start:], before, lead(self.reasoning_close)), "", False
-        reasoning = trimmed(body[start : found.start()], before, lead(self.reasoning_close))
-        return reasoning, trimmed(body[found.end() :], trail(self.reasoning_close), ""), True
+        written = body[start : found.start() if found else None]
+        reasoning = trimmed(written, trail(self.reasoning_open) if start else "", lead(self.reasoning_close))
+        return reasoning, trimmed(body[found.end() :], trail(self.reasoning_close), "") if found else "", found is not None
 
     def _contents(self, text: str, tools: Sequence[Any] | None) -> tuple[str, list[Attempt]]:
         """Content and calls. Content before, between and behind calls is joined."""
-        pieces: list[str] = []
+        content, at = "", 0
         calls: list[Attempt] = []
-        at = 0
         gap = lead(self.gap) if core(self.gap) else self.gap
-        for section in self.calls.sections(text, tools) if self.calls else ():
-            pieces.append(self._content(text[at : section.start], gap))
-            if self._ends_inside_reasoning(text[: section.start]):
-                for attempt in section.attempts:  # a draft, which is never executed
-                    if attempt.status is ToolCallStatus.OK:
-                        attempt.status = ToolCallStatus.MALFORMED_STRUCTURE
-            calls += section.attempts
-            at = section.end
-        return "".join((*pieces, self._content(text[at:], ""))), calls
+        for start, end, attempts in self.calls.sections(text, tools) if self.calls else ():
+            content += self._content(text[at:start], gap)
+            draft = self._ends_inside_reasoning(text[:start])  # it is never executed
+            for call in attempts:
+                if draft and call.status is ToolCallStatus.OK:
+                    call.status = ToolCallStatus.MALFORMED_STRUCTURE
+            calls += attempts
+            at = end
+        return content + self._content(text[at:], ""), calls
 
     def _content(self, text: str, gap: str) -> str:
         for opening in self.content_opens:

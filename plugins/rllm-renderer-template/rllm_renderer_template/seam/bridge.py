@@ -2,13 +2,8 @@
 
 A bridge has to append to a prompt and its completion what the format puts between the end of an assistant turn and the
 next generation prompt. This module needs only a function that renders messages to prompt ids. It renders a probe conversation
-with the new messages behind it, twice, with different text in the assistant's turn: the longest common suffix starts where that
-text stops mattering. It renders once more with the new messages altered: the common prefix ends where they start mattering. In
-that gap lies the close of the assistant's turn. What follows the close is what follows the completion. In ChatML::
-
-    probe       <|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\nomega <|im_end|> \n<|im_start|>user\n And lids? ...
-                                                                           |------------ gap -----------|
-    bridge      P + C, which ends with <|im_end|>, and                                 \n<|im_start|>user\n And lids? ...
+with the new messages behind it, with different texts in the assistant's turn and in the new messages: between them lies the
+close of the assistant's turn (see ``experiment``). What follows the close is what follows the completion.
 
 Where the gap has no close or two, where a message shows before the close or not at all, or where facts about the sampled calls
 that aren't known would change the tail, the bridge declines. Nothing is decoded or encoded again; ids alone are compared.
@@ -30,7 +25,7 @@ from rllm_renderer_core.normal_form.pairing import Call, calls_of, certain_pairi
 from rllm_renderer_core.probing.calls import TOOL
 from rllm_renderer_core.types import Message, RenderedTokens
 
-from .experiment import Experiments, NotSettled, Render, TurnBoundary
+from .experiment import Experiments, NotSettled, Render, Tools, TurnBoundary
 from .probe_turns import CALL, STAND_IN, ProbeTurn, possible_calls, without_texts
 
 
@@ -88,7 +83,7 @@ class SeamBridge:
             raise BridgeDeclined("the new messages carry media, which can't be bridged by experiment")
         if any(message["role"] == "assistant" for message in new):
             raise BridgeDeclined("an assistant message is among the new ones: its tokens weren't sampled here")
-        ending = sampled[-1] if sampled and sampled[-1] in self._special else None
+        ending = next((token for token in sampled[-1:] if token in self._special), None)
         boundary = self._find(new, declared, sampled, previous_message, ending)
         if boundary.calls_alone and (previous_message is None or previous_message["content"].strip()):
             raise BridgeDeclined(
@@ -98,7 +93,7 @@ class SeamBridge:
         delta = self._continue(sampled, boundary, results=bool(results_in(new)))
         return BridgedTokens(prompt, sampled, delta)
 
-    def why_not(self, tools: list[dict[str, Any]] | None = None) -> str | None:
+    def why_not(self, tools: Tools = None) -> str | None:
         """Why neither a user message nor a result can be bridged, ``None`` where one of them can."""
         why = None
         turn = ProbeTurn([{"role": "tool", "content": STAND_IN, "name": CALL[0][0], "tool_call_id": CALL[0][1]}], CALL)
@@ -112,7 +107,7 @@ class SeamBridge:
                 return None
         return why
 
-    def turn_ends(self, tools: list[dict[str, Any]] | None = None) -> list[int]:
+    def turn_ends(self, tools: Tools = None) -> list[int]:
         """Stop ids, with the close that history shows where the tokenizer's own stops don't have it.
 
         Formats without a close end a turn by the next role's tag (GLM's ``<|user|>`` and ``<|observation|>``). A close that
@@ -124,7 +119,7 @@ class SeamBridge:
         bare, *fuller = (self._rendered(each, tools) for each in (turn, *turn.with_optional_parts()))
         return sorted(self._stops | {tag for tag in tags if all(ids.count(tag) <= bare.count(tag) for ids in fuller)})
 
-    def _rendered(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> list[int]:
+    def _rendered(self, turn: ProbeTurn, tools: Tools) -> list[int]:
         try:
             return self._experiments.render(turn.history(), tools)
         except BridgeDeclined:
@@ -135,33 +130,34 @@ class SeamBridge:
     def _continue(self, sampled: list[int], boundary: TurnBoundary, *, results: bool) -> list[int]:
         """The ids to append to prompt and completion, given what the completion ends with."""
         at = next((index for index, token in enumerate(sampled) if token in self._stops), None)
-        if at is None and sampled and sampled[-1] == boundary.close:
+        if at is None and sampled[-1:] == [boundary.close]:
             at = len(sampled) - 1
         if at is None:
-            if sampled and sampled[-1] in self._special:
+            if not self._special.isdisjoint(sampled[-1:]):
                 raise BridgeDeclined(f"the completion ends in the control token {sampled[-1]}, which closes nothing here")
             before = list(boundary.before_close)
             if results and before and sampled[-len(before) :] != before:
                 raise BridgeDeclined("the completion was cut off before the end of its tool calls, and results follow")
             return [*(() if results else before), boundary.close, *boundary.tail]
-        if sampled[at] != boundary.close and (boundary.close in self._stops or not self._closes_everywhere(boundary.close)):
-            raise BridgeDeclined(f"the sampled stop {sampled[at]} contradicts the new messages, which follow {boundary.close}")
+        if sampled[at] != boundary.close:
+            # Behind another stop the tag of a new message's role would be lost (GLM's ``<|system|>``, which stops nothing), but
+            # not a close that history shows whatever follows.
+            everywhere = self._experiments.history_close([{"role": "user"}], None) - self._stops
+            if boundary.close not in everywhere:
+                raise BridgeDeclined(
+                    f"the sampled stop {sampled[at]} contradicts the new messages, which follow {boundary.close}"
+                )
         extra = sampled[at + 1 :]
         if any(token in self._special for token in extra) or list(boundary.tail[: len(extra)]) != extra:
             raise BridgeDeclined("ids follow the stop of the completion that aren't how the next turn begins")
         return list(boundary.tail[len(extra) :])
-
-    def _closes_everywhere(self, close: int) -> bool:
-        """Whether history shows this close whatever follows: not so a tag of the new messages' role (GLM's ``<|system|>``,
-        which stops nothing), which would be lost behind another stop."""
-        return close in self._experiments.history_close([{"role": "user"}], None)
 
     # From the shape to the boundary
 
     def _find(
         self,
         new: list[dict[str, Any]],
-        tools: list[dict[str, Any]] | None,
+        tools: Tools,
         sampled: list[int],
         previous: Message | None,
         ending: int | None,
@@ -173,14 +169,12 @@ class SeamBridge:
         except NotSettled:
             pass  # names, ids or the order of the calls show in the tail: they must be known
         results = [new[index] for index in results_in(new)]
-        if previous is not None:
-            calls: Sequence[Call] = calls_of(previous)
-        else:
-            calls = self._parse_calls(sampled) if self._parse_calls is not None else ()
+        parsed = self._parse_calls(sampled) if previous is None and self._parse_calls is not None else ()
+        calls = parsed if previous is None else calls_of(previous)
         pairing = certain_pairing(calls, results)
+        known = [ProbeTurn(new, tuple(pairing))] if pairing else possible_calls(new, self._named_results, keep=True)
         try:
-            known = possible_calls(new, self._named_results, keep=True)
-            return self._applied([ProbeTurn(new, tuple(pairing))] if pairing else known, tools, ending)
+            return self._applied(known, tools, ending)
         except NotSettled:
             raise BridgeDeclined(
                 f"the format shows which call a result answers, and {len(results)} result(s) can't be paired for certain "
@@ -188,7 +182,7 @@ class SeamBridge:
                 fix="pass previous_message (Rollout does), and results with the ids of their calls",
             ) from None
 
-    def _applied(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+    def _applied(self, turns: Sequence[ProbeTurn], tools: Tools, ending: int | None) -> TurnBoundary:
         """The learned boundary with the tail of the real messages."""
         boundary = self._learned(turns, tools, ending)
         ids = self._experiments.render(boundary.probe.history() + turns[0].new, tools)
@@ -196,7 +190,7 @@ class SeamBridge:
             return self._experiments.settle(turns, tools, ending)
         return replace(boundary, tail=tuple(ids[len(boundary.head) :]))
 
-    def _learned(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+    def _learned(self, turns: Sequence[ProbeTurn], tools: Tools, ending: int | None) -> TurnBoundary:
         ending = None if ending in self._stops else ending
         key = (without_texts(turns[0].new), repr(tools), tuple(turn.calls for turn in turns), ending)
         return self._experiments.remembered(

@@ -25,7 +25,8 @@ from rllm_renderer_core.normal_form.ids import common_prefix
 from ..reasons import reason_of
 from .probe_turns import ANSWERS, STAND_IN, ProbeTurn, altered
 
-Render = Callable[[list[dict[str, Any]], "list[dict[str, Any]] | None"], Sequence[int]]
+Tools = list[dict[str, Any]] | None
+Render = Callable[[list[dict[str, Any]], Tools], Sequence[int]]
 """Messages and tools, both in normal form, to prompt ids that end with the generation prompt."""
 
 Result = TypeVar("Result")
@@ -62,14 +63,8 @@ class TurnBoundary:
 
 
 class Experiments:
-    """What renders of probe conversations tell about the end of a turn. Every method declines where they tell nothing certain.
-
-    Args:
-        render: Messages and tools to prompt ids.
-        stops: The ids at which sampling stops.
-        special: Ids of control tokens.
-        size: How many results are remembered.
-    """
+    """What renders of probe conversations tell about the end of a turn. Every method declines where they tell nothing certain;
+    of their results ``size`` are remembered."""
 
     def __init__(self, render: Render, stops: frozenset[int], special: frozenset[int], size: int) -> None:
         self._render_upstream, self._stops, self._special = render, stops, special
@@ -91,26 +86,25 @@ class Experiments:
             raise type(known)(known.reason, fix=known.fix)
         return known
 
-    def settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+    def settle(self, turns: Sequence[ProbeTurn], tools: Tools, ending: int | None) -> TurnBoundary:
         """The boundary by the first hypothesis, if all others, and the turn with other optional parts, show the same tail."""
         return self._in_accepted(turns, lambda accepted: self._settle(accepted, tools, ending))
 
     def _in_accepted(self, turns: Sequence[ProbeTurn], experiment: Callable[[Sequence[ProbeTurn]], Result]) -> Result:
         """The experiment in the first conversation that the template accepts; all hypotheses are put in the same one."""
-        refusal: Refused | None = None
+        refusals = []
         for variant in zip(*(turn.variants() for turn in turns), strict=True):
             try:
                 return experiment(variant)
             except Refused as error:
-                refusal = refusal or error
-        assert refusal is not None
-        raise refusal
+                refusals.append(error)
+        raise refusals[0]
 
-    def _settle(self, turns: Sequence[ProbeTurn], tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
+    def _settle(self, turns: Sequence[ProbeTurn], tools: Tools, ending: int | None) -> TurnBoundary:
         boundary = self.boundary(turns[0], tools, ending)
         for turn in turns[1:]:
             if turn != turns[0] and not self._shows(turn, tools, boundary.tail):
-                raise NotSettled
+                raise NotSettled("what isn't known about the sampled calls changes the new messages")
         for turn in turns[0].with_optional_parts():
             if self._shows(turn, tools, boundary.tail):
                 continue
@@ -119,7 +113,7 @@ class Experiments:
             boundary = replace(boundary, calls_alone=True)
         return boundary
 
-    def _shows(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, tail: tuple[int, ...]) -> bool:
+    def _shows(self, turn: ProbeTurn, tools: Tools, tail: tuple[int, ...]) -> bool:
         """Whether this turn, followed by the new messages, ends with the same tail, or isn't a turn of this format at all."""
         try:
             ids = self.render(turn.history() + turn.new, tools)
@@ -127,19 +121,15 @@ class Experiments:
             return True
         return tuple(ids[len(ids) - len(tail) :]) == tail and len(ids) > len(tail)
 
-    def boundary(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None, ending: int | None) -> TurnBoundary:
-        """The close of a turn, found in the gap between it and the new messages.
-
-        Args:
-            turn: The turn, with the new messages.
-            tools: Declarations.
-            ending: A control token that the completion ends with, which may close the turn too.
-        """
+    def boundary(self, turn: ProbeTurn, tools: Tools, ending: int | None) -> TurnBoundary:
+        """The close of a turn, found in the gap between it and the new messages. ``ending`` is a control token that the
+        completion ends with, which may close the turn too."""
         gap = self.gap(turn, tools)
         closes = self._stops | self.history_close(turn.new, tools) | ({ending} if ending is not None else frozenset())
         at = [index for index, token in enumerate(gap.gap) if token in closes]
         whole = gap.head + gap.gap + gap.tail
-        if len(at) > 1 and self._ends_in(gap.gap, at[0], ending):
+        # A close that ends a message of the turn, and right behind it the stop that ends the turn (Inkling).
+        if len(at) > 1 and gap.gap[at[0]] not in (*self._stops, ending) and gap.gap[at[0] + 1] in self._stops:
             at = at[1:]
         # Of two closes the first is the turn's own if sampling stops there: the template itself puts the other behind it.
         if len(at) > 1 and gap.gap[at[0]] not in self._stops:
@@ -147,23 +137,19 @@ class Experiments:
         if at:
             if gap.shows_from <= at[0]:
                 raise BridgeDeclined("a new message changes what comes before the close of the assistant's turn")
-            before, close = gap.gap[: at[0]], gap.gap[at[0]]
-            tail = (gap.gap + gap.tail)[at[0] + 1 :]
+            before, (close, *behind) = gap.gap[: at[0]], gap.gap[at[0] :]
+            tail = (*behind, *gap.tail)
         elif turn.calls:
             # Some formats don't close a turn of calls: then the results must continue as they do after text.
             plain = self.boundary(replace(turn, calls=(), text=""), tools, ending)
             before, close, tail = (), plain.close, plain.tail
-            if not tail or len(gap.gap + gap.tail) < len(tail) or whole[len(whole) - len(tail) :] != tail:
+            if not tail or (gap.gap + gap.tail)[-len(tail) :] != tail:
                 raise BridgeDeclined("there is no close token between the calls of the assistant's turn and the new messages")
         else:
             raise BridgeDeclined("there is no close token between the assistant's turn and the new messages")
         return TurnBoundary(turn, whole[: len(whole) - len(tail)], before, close, tail)
 
-    def _ends_in(self, gap: tuple[int, ...], at: int, ending: int | None) -> bool:
-        """Whether the close at this place ends a message of the turn, and the stop right behind it the turn (Inkling)."""
-        return gap[at] not in (*self._stops, ending) and at + 1 < len(gap) and gap[at + 1] in self._stops
-
-    def history_close(self, new: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> frozenset[int]:
+    def history_close(self, new: list[dict[str, Any]], tools: Tools) -> frozenset[int]:
         """The close that history uses where it isn't a stop id (``<|end|>`` in harmony; a role tag in GLM)."""
         closes: set[int] = set()
         for role in ("user", new[0]["role"]):
@@ -171,13 +157,13 @@ class Experiments:
             closes.update(self.remembered(("history close", role, repr(tools)), partial(self._first_of_gap, turn, tools)))
         return self._special & closes
 
-    def _first_of_gap(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> tuple[int, ...]:
+    def _first_of_gap(self, turn: ProbeTurn, tools: Tools) -> tuple[int, ...]:
         try:
             return self._in_accepted([turn], lambda turns: self.gap(turns[0], tools)).gap[:1]
         except BridgeDeclined:
             return ()
 
-    def gap(self, turn: ProbeTurn, tools: list[dict[str, Any]] | None) -> Gap:
+    def gap(self, turn: ProbeTurn, tools: Tools) -> Gap:
         """The gap between an assistant's turn and the new messages; see the top of this module."""
         new = turn.new
         one, other = (self.render(turn.history(answer) + new, tools) for answer in ANSWERS)
@@ -199,7 +185,7 @@ class Experiments:
             shows_from = min(shows_from, common_prefix(one, shown) - start)
         return Gap(tuple(one[:start]), tuple(one[start:end]), tuple(one[end:]), shows_from)
 
-    def render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None) -> list[int]:
+    def render(self, messages: list[dict[str, Any]], tools: Tools) -> list[int]:
         """The ids of a probe conversation, or ``Refused``."""
         try:
             return list(self._render_upstream([dict(message) for message in messages], tools))
@@ -216,8 +202,3 @@ class Refused(BridgeDeclined):
 
 class NotSettled(BridgeDeclined):
     """Hypotheses about the sampled calls give different tails."""
-
-    def __init__(
-        self, reason: str = "what isn't known about the sampled calls changes the new messages", *, fix: str | None = None
-    ) -> None:
-        super().__init__(reason, fix=fix)

@@ -67,11 +67,11 @@ def without_texts(new: list[dict[str, Any]]) -> str:
 
 def _with_results(new: list[dict[str, Any]], calls: Sequence[Call], *, named: bool) -> list[dict[str, Any]]:
     """The messages with the ids, and where they are shown the names, of these calls on their results."""
-    out = list(new)
+    answered = list(new)
     for (name, call_id), index in zip(calls, results_in(new), strict=False):
-        extra = {"name": name, "tool_call_id": call_id} if named or "name" in new[index] else {"tool_call_id": call_id}
-        out[index] = {**new[index], **extra}
-    return out
+        shown = {"name": name} if named or "name" in new[index] else {}
+        answered[index] = {**new[index], **shown, "tool_call_id": call_id}
+    return answered
 
 
 def possible_calls(new: list[dict[str, Any]], named: bool, *, keep: bool) -> list[ProbeTurn]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from rllm_renderer_core.types import ToolCallStatus
 
-from ..literals import first_of
 from .notations import Arguments
 
 
@@ -27,11 +26,8 @@ class BadCall(Exception):
 
 @dataclass
 class Attempt:
-    """One call as it was read.
-
-    ``end`` is where its own text ends, in a list of calls. ``raw`` is its text with the literals around it: the raw texts of a
-    section, one after the other, are the section.
-    """
+    """One call as it was read. ``end`` is where its own text ends, in a list of calls; the ``raw`` texts of a section, with the
+    literals around them, are the section."""
 
     name: str
     arguments: Arguments
@@ -43,45 +39,23 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Sample:
-    """Renders of one call and of two, in which each name, id, key and value is a word of its own.
-
-    Attributes:
-        one: The render with one call; ``low`` is where the assistant's turn may begin in it.
-        two: The render with two, ``None`` where no second one shows; ``two_low`` lies behind the first call's value in it.
-        names, ids, keys, values: The words of the first call and of the second.
-    """
+    """Renders of one call and of two, in which each name, id, key and value is a word of its own (see ``probes``)."""
 
     one: str
-    low: int
-    two: str | None
-    two_low: int
-    names: tuple[str, str]
-    ids: tuple[str, str]
-    keys: tuple[str, str]
-    values: tuple[str, str]
-
-    def first(self, *words: str, text: str = "", low: int = -1, high: int | None = None) -> int | None:
-        """Where the first of these words stands in the turn."""
-        return first_of(words, text or self.one, self.low if low < 0 else low, high)
+    low: int  # where the assistant's turn may begin in ``one``
+    two: str | None  # ``None`` where no second call shows
+    two_low: int  # behind the first call's value in ``two``
 
 
 class CallStyle(ABC):
-    """A learned way of writing calls.
+    """A learned way of writing calls."""
 
-    Attributes:
-        label: How arguments are written, for people.
-        start, end: The span of the first call in the sample that this was learned from.
-        name_in_id: Whether a call shows its id alone, with the name in it (Kimi: ``functions.look:0``).
-        tail: What closes a call, as learned from the turn.
-        nests: Whether values are written in tags of their own, which hold control ids (MiniMax-M3).
-    """
-
-    label: str
-    start: int
+    label: str  # how arguments are written, for people
+    start: int  # with ``end`` the span of the first call in the sample that this was learned from
     end: int
-    name_in_id: bool = False
-    tail: str = ""  # "\n</tool_call>"
-    nests: bool = False
+    name_in_id: bool = False  # whether a call shows its id alone, with the name in it (Kimi: functions.look:0)
+    tail: str = ""  # "\n</tool_call>", what closes a call, as learned from the turn
+    nests: bool = False  # whether values are written in tags of their own, which hold control ids (MiniMax-M3)
 
     @abstractmethod
     def parse(self, text: str, at: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:

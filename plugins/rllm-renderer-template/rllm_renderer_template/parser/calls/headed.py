@@ -12,7 +12,8 @@ from rllm_renderer_core.normal_form.arguments import json_status
 from rllm_renderer_core.types import ToolCallStatus
 
 from ..id_text import CONTROL
-from ..literals import Unlike, atoms, pattern
+from ..literals import Unlike, atoms, first_of, pattern
+from ..probes import IDS, KEYS, NAMES, VALUES
 from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .notations import Reader, Unreadable, json_object, plain_keywords, python_keywords, python_object, quoted_object
 
@@ -21,17 +22,11 @@ _NAME, _ID = r"(?P<name>[\w.\-/:$@]+?)", r"(?P<id>[^\s\"\ud800-\udfff]+?)"
 
 @dataclass(frozen=True)
 class Head:
-    """Name and id of a call, as they stand before its arguments.
+    """Name and id of a call, as they stand before its arguments."""
 
-    Attributes:
-        pattern: A regular expression with the groups ``name`` and ``id``, as far as they are shown.
-        start: Where it starts in the sample.
-        name_in_id: Whether the id alone is shown, with the name in it.
-    """
-
-    pattern: str
-    start: int
-    name_in_id: bool
+    pattern: str  # a regular expression with the groups ``name`` and ``id``, as far as they are shown
+    start: int  # in the sample
+    name_in_id: bool  # whether the id alone is shown, with the name in it
 
     @classmethod
     def learn(cls, sample: Sample, end: int) -> Head:
@@ -40,35 +35,30 @@ class Head:
         Raises:
             Declined: Neither a name nor an id does, or the second call's head differs.
         """
-        start = sample.first(sample.names[0], sample.ids[0], high=end)
+        start = first_of((NAMES[0], IDS[0]), sample.one, sample.low, end)
         if start is None:
             raise Declined("neither a call's name nor its id stands before its arguments")
-        mine, theirs = sample.one[start:end], None
-        second = sample.first(sample.names[1], sample.ids[1], text=sample.two, low=sample.two_low) if sample.two else None
+        mine, theirs, written = sample.one[start:end], [""], ""
+        second = first_of((NAMES[1], IDS[1]), sample.two, sample.two_low) if sample.two else None
         if sample.two and second is not None:
-            theirs = _slots(sample.two[second:], sample.names[1], sample.ids[1])
-        parts = _slots(mine, sample.names[0], sample.ids[0])
-        out = []
-        for at, part in enumerate(parts):
-            if at % 2:
-                out.append(part)
-                continue
+            theirs = _slots(sample.two[second:], NAMES[1], IDS[1])
+        for at, part in enumerate(_slots(mine, NAMES[0], IDS[0])):
             # What stands behind the head in the second call's text, its arguments, isn't compared.
-            twin = atoms(theirs[at])[: len(atoms(part))] if theirs and at < len(theirs) else atoms(part)
+            size, twin = len(atoms(part)), atoms(theirs[at] if at < len(theirs) else "")
             try:
-                out.append(pattern(part, "".join(twin) if len(twin) == len(atoms(part)) else part))
+                written += part if at % 2 else pattern(part, "".join(twin[:size]) if len(twin) >= size else part)
             except Unlike:
                 raise Declined("the heads of two calls are written differently") from None
         # Blanks beside a control id mean nothing: models put them there, templates don't.
-        return cls(CONTROL.sub(r"\\s*\g<0>", "".join(out)), start, sample.names[0] not in mine)
+        return cls(CONTROL.sub(r"\\s*\g<0>", written), start, NAMES[0] not in mine)
 
     def read(self, found: re.Match[str]) -> tuple[str, str | None]:
         """Name and id, from a match of the pattern."""
-        groups = found.groupdict()
-        name, ident = groups.get("name"), groups.get("id")
+        groups = found.groupdict("")
+        ident = groups.get("id")
         if self.name_in_id:  # Kimi: functions.look:0
-            name = re.sub(r":\d+$", "", (ident or "").removeprefix("functions."))
-        return name or "", ident
+            return re.sub(r":\d+$", "", (ident or "").removeprefix("functions.")), ident
+        return groups.get("name", ""), ident
 
 
 def _slots(text: str, name: str, ident: str) -> list[str]:
@@ -109,8 +99,8 @@ class HeadedCalls(CallStyle):
         return [Attempt(name, arguments, ident, status)], end
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
-        bracket = text.rfind(self.bracket, low, text.index(sample.keys[1], low))
-        start = sample.first(sample.names[1], sample.ids[1], text=text, low=low, high=max(bracket, low))
+        bracket = text.rfind(self.bracket, low, text.index(KEYS[1], low))
+        start = first_of((NAMES[1], IDS[1]), text, low, max(bracket, low))
         try:
             if start is None:
                 raise Unreadable
@@ -119,55 +109,38 @@ class HeadedCalls(CallStyle):
             raise Declined("a second call isn't written like the first") from None
 
 
-_LABELS = {
-    "json": "a head and a JSON object",
-    "quoted": "a head and an object with bare keys",
-    "keywords": "a Python call",
-    "plain keywords": "a Python call without escapes",
-    "python": "a head and a Python dict",
-}
-_READERS: dict[str, Reader] = {
-    "json": json_object,
-    "keywords": python_keywords,
-    "plain keywords": plain_keywords,
-    "python": python_object,
+_NOTATIONS: dict[str, tuple[str, Reader | None]] = {
+    "json": ("a head and a JSON object", json_object),
+    "quoted": ("a head and an object with bare keys", None),  # its reader depends on the quote
+    "keywords": ("a Python call", python_keywords),
+    "plain keywords": ("a Python call without escapes", plain_keywords),
+    "python": ("a head and a Python dict", python_object),
 }
 
 
 def learn_headed_calls(sample: Sample, notation: str) -> HeadedCalls:
-    """From a sample of one call; ``notation`` is ``json``, ``quoted``, ``keywords``, ``plain keywords`` or
-    ``python``.
+    """From a sample of one call; ``notation`` is one of ``_NOTATIONS``.
 
     Raises:
         Declined: The arguments aren't one object in this notation.
     """
-    text, key, value = sample.one, sample.keys[0], sample.values[0]
+    text, key, value = sample.one, KEYS[0], VALUES[0]
     bracket = "(" if "keywords" in notation else "{"
-    at = text.index(key, sample.low) if key in text[sample.low :] else -1
+    at = text.find(key, sample.low)
     start = text.rfind(bracket, sample.low, at) if at >= 0 else -1
-    if start < 0:
-        raise Declined("a call's arguments aren't one object")
-    reader: Reader
-    if notation == "quoted":
-        quote = text[at + len(key) + 1 : text.index(value, at)]
-        if (
-            start + 1 != at
-            or text[at + len(key)] != ":"
-            or not quote
-            or not text.startswith(quote, text.index(value, at) + len(value))
-        ):
-            raise Declined("a call's arguments aren't one object")
-        reader = quoted_object(quote)
-    else:
-        reader = _READERS[notation]
+    label, reader = _NOTATIONS[notation]
     try:
+        if start < 0:
+            raise Unreadable
+        if reader is None:
+            shown = text.index(value, at)
+            quote = text[at + len(key) + 1 : shown]
+            if start + 1 != at or text[at + len(key)] != ":" or not quote or not text.startswith(quote, shown + len(value)):
+                raise Unreadable
+            reader = quoted_object(quote)
         arguments, end = reader(text, start)
     except Unreadable:
         raise Declined("a call's arguments aren't one object") from None
-    if not _holds(arguments, key, value):
+    if (json.loads(arguments) if isinstance(arguments, str) else arguments) != {key: value}:
         raise Declined("a call's arguments don't read back")
-    return HeadedCalls(_LABELS[notation], Head.learn(sample, start), bracket, reader, end)
-
-
-def _holds(arguments: Any, key: str, value: str) -> bool:
-    return bool((json.loads(arguments) if isinstance(arguments, str) else arguments) == {key: value})
+    return HeadedCalls(label, Head.learn(sample, start), bracket, reader, end)

@@ -11,6 +11,8 @@ from typing import Any
 from rllm_renderer_core.normal_form.arguments import json_status
 from rllm_renderer_core.types import ToolCallStatus
 
+from ..literals import first_of
+from ..probes import IDS, KEYS, NAMES, VALUES
 from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .notations import Unreadable, json_end, json_members
 
@@ -50,13 +52,11 @@ class JsonCalls(CallStyle):
             raise BadCall(ToolCallStatus.INVALID_JSON) from None
         if self.calls is None:
             return [self._call(text, at, end)], end
-        found = _follow(text, at, end, self.calls)
-        if found is None or text[found[0]] != "[":
+        span = _follow(text, at, end, self.calls)
+        members = json_members(text, span[0]) if span is not None and text[span[0]] == "[" else []
+        if not members:
             raise BadCall(ToolCallStatus.MALFORMED_STRUCTURE)
-        spans = json_members(text, found[0])
-        if not spans:
-            raise BadCall(ToolCallStatus.MALFORMED_STRUCTURE)
-        return [self._call(text, low, high) for _, low, high in spans], end
+        return [self._call(text, low, high) for _, low, high in members], end
 
     def _call(self, text: str, at: int, end: int) -> Attempt:
         broken = Attempt("", text[at:end], None, ToolCallStatus.MALFORMED_STRUCTURE, end)
@@ -93,15 +93,11 @@ class JsonCalls(CallStyle):
         return (found or twin) if found is None or twin is None else None
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
-        value = text.index(sample.values[1], low)
-        for found in _BRACKET.finditer(text, low, value):
-            try:
-                end = json_end(text, found.start())
-            except Unreadable:
-                continue
-            if end > value:
-                return found.start(), end
-        raise Declined("a second call isn't one JSON text like the first")
+        value = text.index(VALUES[1], low)
+        span = _around(text, low, value, value)
+        if span is None:
+            raise Declined("a second call isn't one JSON text like the first")
+        return span
 
     def covers(self, text: str, at: int, word: str) -> bool:
         try:
@@ -116,23 +112,17 @@ def learn_json_calls(sample: Sample) -> JsonCalls:
     Raises:
         Declined: It isn't one JSON text, or doesn't show its name and arguments.
     """
-    name, key, value = sample.names[0], sample.keys[0], sample.values[0]
-    slot = sample.first(name, sample.ids[0])
+    name, key, value = NAMES[0], KEYS[0], VALUES[0]
+    slot = first_of((name, IDS[0]), sample.one, sample.low)
     assert slot is not None
-    for found in _BRACKET.finditer(sample.one, sample.low, slot):
-        try:
-            end = json_end(sample.one, found.start())
-        except Unreadable:
-            continue
-        if end > sample.one.index(value, slot):
-            break
-    else:
+    span = _around(sample.one, sample.low, slot, max(slot, sample.one.find(value, slot)))
+    if span is None:
         raise Declined("a call isn't one JSON text")
     where: dict[str, Path] = {}
-    for path, leaf in _leaves(json.loads(sample.one[found.start() : end])):
+    for path, leaf in _leaves(json.loads(sample.one[slice(*span)])):
         if leaf == {key: value} or (isinstance(leaf, str) and leaf[:1] == "{" and json.loads(leaf) == {key: value}):
             where.setdefault("arguments", path)
-        elif isinstance(leaf, str) and leaf in (name, sample.ids[0]):
+        elif isinstance(leaf, str) and leaf in (name, IDS[0]):
             where.setdefault("name" if leaf == name else "id", path)
     if "arguments" not in where:
         raise Declined("a call's JSON doesn't show its arguments as one object")
@@ -147,16 +137,28 @@ def learn_json_calls(sample: Sample) -> JsonCalls:
         name=None if keyed else where["name"][keep:],
         arguments=tuple(None if step == name else step for step in arguments[keep:]),
         id=where["id"][keep:] if "id" in where else None,
-        start=found.start(),
-        end=end,
+        start=span[0],
+        end=span[1],
     )
+
+
+def _around(text: str, low: int, high: int, value: int) -> tuple[int, int] | None:
+    """The first JSON object or list that starts between ``low`` and ``high`` and ends behind ``value``."""
+    for bracket in _BRACKET.finditer(text, low, high):
+        try:
+            end = json_end(text, bracket.start())
+        except Unreadable:
+            continue
+        if end > value:
+            return bracket.start(), end
+    return None
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     yield path, value
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in members:
-        yield from _leaves(each, (*path, key))
+    for key, member in members:
+        yield from _leaves(member, (*path, key))
 
 
 def _follow(text: str, at: int, end: int, path: Path) -> tuple[int, int] | None:

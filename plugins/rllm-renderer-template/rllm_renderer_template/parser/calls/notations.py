@@ -43,19 +43,19 @@ def json_object(text: str, at: int) -> tuple[str, int]:
 def json_members(text: str, at: int) -> list[tuple[str | int, int, int]]:
     """Key (or index), start and end of each member of the JSON object or list that starts here; keys may come twice."""
     closing = {"{": "}", "[": "]"}[text[at]]
-    out: list[tuple[str | int, int, int]] = []
+    members: list[tuple[str | int, int, int]] = []
     at = _skipped(text, at + 1)
     while text[at] != closing:
-        key: str | int = len(out)
+        key: str | int = len(members)
         if closing == "}":
             end = json_end(text, at)
             key = json.loads(text[at:end])
             at = _skipped(text, _skipped(text, end) + 1)
         end = json_end(text, at)
-        out.append((key, at, end))
+        members.append((key, at, end))
         at = _skipped(text, end)
         at = _skipped(text, at + 1) if text[at] == "," else at
-    return out
+    return members
 
 
 def _skipped(text: str, at: int) -> int:
@@ -67,7 +67,7 @@ def _skipped(text: str, at: int) -> int:
 def python_object(text: str, at: int) -> tuple[Arguments, int]:
     """A dict as Python or JSON writes it: ``{'q': 'tea', 'hot': True}``."""
     end = _bracketed(text, at)
-    value = _python(text[at:end])
+    value = python_value(text[at:end])
     if not isinstance(value, dict):
         raise Unreadable
     return value, end
@@ -76,13 +76,10 @@ def python_object(text: str, at: int) -> tuple[Arguments, int]:
 def python_keywords(text: str, at: int) -> tuple[Arguments, int]:
     """The arguments of a Python call: ``(q="tea", hot=True)``."""
     end = _bracketed(text, at)
-    try:
-        node = ast.parse("f" + text[at:end], mode="eval").body
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise Unreadable from None
+    node = _parsed("f" + text[at:end])
     if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):
         raise Unreadable
-    return unique([(str(keyword.arg), _literal(keyword.value)) for keyword in node.keywords]), end
+    return _unique([(str(keyword.arg), _literal(keyword.value)) for keyword in node.keywords]), end
 
 
 def plain_keywords(text: str, at: int) -> tuple[Arguments, int]:
@@ -127,9 +124,9 @@ def quoted_object(quote: str) -> Reader:
                 if name is None:
                     raise Unreadable
                 key, at = name[1], name.end()
-            each, at = value(text, at)
-            members.append((key, each))
-        return (unique(members) if closing == "}" else [each for _, each in members]), at + 1
+            member, at = value(text, at)
+            members.append((key, member))
+        return (_unique(members) if closing == "}" else [member for _, member in members]), at + 1
 
     return read
 
@@ -138,22 +135,29 @@ _BARE_VALUE = re.compile(r"[^,\]}\s]+")
 _BARE_KEY = re.compile(r"([^:{},\[\]]+):")
 
 
-def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The mapping, unless a key comes twice: then neither value can be trusted."""
     if len(dict(pairs)) < len(pairs):
         raise Unreadable
     return dict(pairs)
 
 
+def _refuse(word: str) -> Any:
+    raise Unreadable
+
+
 def python_value(text: str) -> Any:
     """A literal as Python prints it, with JSON's words for constants."""
-    return _python(text.strip())
-
-
-def _python(text: str) -> Any:
     try:
-        return _literal(ast.parse(text, mode="eval").body)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return _literal(_parsed(text.strip()))
+    except RecursionError:
+        raise Unreadable from None
+
+
+def _parsed(text: str) -> ast.AST:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         raise Unreadable from None
 
 
@@ -164,10 +168,12 @@ def _literal(node: ast.AST) -> Any:
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
-        return [_literal(each) for each in node.elts]
+        return [_literal(item) for item in node.elts]
     if isinstance(node, ast.Dict):
-        members = [(_key(key), _literal(value)) for key, value in zip(node.keys, node.values, strict=True)]
-        return unique(members)
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        if not all(isinstance(key, str) for key in keys):
+            raise Unreadable
+        return _unique([(str(key), _literal(value)) for key, value in zip(keys, node.values, strict=True)])
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -176,13 +182,6 @@ def _literal(node: ast.AST) -> Any:
     if not isinstance(value, (str, int, float, bool, type(None))) or value in (float("inf"), float("-inf")):
         raise Unreadable
     return value
-
-
-def _key(node: ast.AST | None) -> str:
-    key = _literal(node) if node is not None else None
-    if not isinstance(key, str):
-        raise Unreadable
-    return key
 
 
 def _bracketed(text: str, at: int) -> int:
@@ -202,8 +201,4 @@ def _bracketed(text: str, at: int) -> int:
             if depth == 0:
                 return at + 1
         at += 1
-    raise Unreadable
-
-
-def _refuse(word: str) -> Any:
     raise Unreadable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rllm_renderer_core.types import ToolCallStatus
@@ -17,20 +16,10 @@ from .attempt import Attempt, BadCall, CallStyle
 _TAG = re.compile(r"<\S|\[\w+\]")
 
 
-@dataclass(frozen=True)
-class Section:
-    """A stretch of calls in a text."""
-
-    start: int
-    end: int
-    attempts: list[Attempt]
-
-
 class CallSection:
-    """Finds and reads the calls in a turn's text.
+    """Finds and reads the calls in a turn's text, each written in one style.
 
     Args:
-        style: How one call is written.
         before: Stands before the first call, as ``<tool_call>\\n``; may be empty (bare JSON).
         between: Stands between two, as ``\\n</tool_call>\\n<tool_call>\\n``; ``None`` where a turn has one call or
             one list of calls.
@@ -61,11 +50,12 @@ class CallSection:
         self._after = loose(after[len(self.close) :])
         self.structural = controls(before, between or "", after, *delimiters)
         marked = bool(CONTROL.search(following)) or core(following)[:1] == "<"
-        edges = [core(self.close), core(after), core(following) if marked else "", opening]
+        edges = core(self.close), core(after), core(following) if marked else "", opening
         self._resume = re.compile("|".join(pattern(edge) for edge in edges if edge) or r"\Z")
 
-    def sections(self, text: str, tools: Sequence[Any] | None) -> Iterator[Section]:
-        """Every stretch of calls, in order. What opens weakly and holds no call of a declared tool is text."""
+    def sections(self, text: str, tools: Sequence[Any] | None) -> Iterator[tuple[int, int, list[Attempt]]]:
+        """Start, end and calls of every stretch of calls, in order. What opens weakly and holds no call of a declared tool is
+        text."""
         declared = {tool["function"]["name"] for tool in tools or ()}
         at = 0
         while at <= len(text):
@@ -73,38 +63,38 @@ class CallSection:
             if found is None:
                 return
             attempts, end = self._section(text, found.start(), found.end() if self._bare else found.start(), tools)
+            read = [call for call in attempts if call.status is ToolCallStatus.OK]
             if not self.strong:
-                sure = bool(declared) and all(
-                    each.status is ToolCallStatus.OK and (each.name in declared or not self._bare) for each in attempts
-                )
+                sure = declared and read == attempts and (not self._bare or all(call.name in declared for call in read))
                 if not sure or (self._bare and text[end:].strip()):
                     at = found.end() + 1
                     continue
-            for each in attempts:
-                if each.status is ToolCallStatus.OK and not each.name:
-                    each.status = ToolCallStatus.MISSING_NAME
-                elif each.status is ToolCallStatus.OK and tools is not None and each.name not in declared:
-                    each.status = ToolCallStatus.UNKNOWN_TOOL
+            for call in read:
+                if not call.name:
+                    call.status = ToolCallStatus.MISSING_NAME
+                elif tools is not None and call.name not in declared:
+                    call.status = ToolCallStatus.UNKNOWN_TOOL
             at = max(end, found.end())
-            yield Section(found.start(), at, attempts)
+            yield found.start(), at, attempts
 
     def _section(self, text: str, start: int, opens: int, tools: Sequence[Any] | None) -> tuple[list[Attempt], int]:
         """Calls from ``start`` on, what opens them from ``opens`` on, as long as one follows another; and where they end."""
-        out: list[Attempt] = []
+        calls: list[Attempt] = []
         found = self._before.match(text, opens)
         at = found.end() if found else None
         while True:
             attempts, end, closed = self._block(text, start, at, tools)
-            following = self._next.match(text, end) if self._next else None
-            more = closed and following is not None and self._follows(text, end, following.end())
-            found = self._after.match(text, end) if closed and not more else None
-            end = found.end() if found else end
-            for each in attempts:
-                until = end if each is attempts[-1] or each.end is None else each.end
-                each.raw, start = text[start:until], until
-            out += attempts
-            if not more or following is None:
-                return out, end
+            following = self._next.match(text, end) if self._next and closed else None
+            if following is not None and not self._follows(text, end, following.end()):
+                following = None
+            if closed and following is None and (found := self._after.match(text, end)):
+                end = found.end()
+            for call in attempts:
+                until = end if call is attempts[-1] or call.end is None else call.end
+                call.raw, start = text[start:until], until
+            calls += attempts
+            if following is None:
+                return calls, end
             at = following.end()
 
     def _block(self, text: str, start: int, at: int | None, tools: Sequence[Any] | None) -> tuple[list[Attempt], int, bool]:
@@ -123,13 +113,11 @@ class CallSection:
         if not closed and attempts[-1].status is ToolCallStatus.OK:  # the call's end, cut or broken: no content
             mark = self._resume.search(text, end)
             end = mark.start() if mark else len(text)
-        for each in attempts:
-            if each.status is not ToolCallStatus.OK:
-                continue
-            if not closed:
-                each.status = ToolCallStatus.UNCLOSED_BLOCK
-            elif self._marked(each.name) or (self.style.nests and self._marked(each.arguments)) or self._joined(each.arguments):
-                each.status = ToolCallStatus.MALFORMED_STRUCTURE
+        for call in attempts:
+            if call.status is ToolCallStatus.OK and not closed:
+                call.status = ToolCallStatus.UNCLOSED_BLOCK
+            elif call.status is ToolCallStatus.OK and self._garbled(call):
+                call.status = ToolCallStatus.MALFORMED_STRUCTURE
         return attempts, found.end() if found else end, closed
 
     def _follows(self, text: str, end: int, at: int) -> bool:
@@ -139,15 +127,11 @@ class CallSection:
             return False
         return bool(core(self.close)) or bool(core(self.between)) or self.style.starts(text, at)
 
-    def _joined(self, value: Any) -> bool:
-        """Whether a value has a call's close and the next one's opening: it lost its own close, and swallowed a call."""
-        texts = [value] if isinstance(value, str) else value.values() if isinstance(value, dict) else ()
-        return any(self._joint.search(text) for text in texts if isinstance(text, str)) if self._joint is not None else False
-
-    def _marked(self, value: Any) -> bool:
-        """Whether a control id of the format stands in a value or a name.
-
-        Where values nest, what was meant can't be told then. Elsewhere quotes or a closing tag delimit a value.
-        """
-        written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return not self.structural.isdisjoint(CONTROL.findall(written))
+    def _garbled(self, call: Attempt) -> bool:
+        """Whether a control id of the format stands in the name, or in arguments that nest (elsewhere quotes or a closing tag
+        delimit a value); or a value lost its own close, and has a call's close and the next one's opening in it."""
+        value = call.arguments
+        nested = json.dumps(value, ensure_ascii=False) if self.style.nests else ""
+        texts = [value] if isinstance(value, str) else [text for text in value.values() if isinstance(text, str)]
+        joined = self._joint is not None and any(map(self._joint.search, texts))
+        return joined or not self.structural.isdisjoint(controls(call.name, nested))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,15 +19,15 @@ from rllm_renderer_core.normal_form.arguments import Schema, json_value
 from rllm_renderer_core.types import ToolCallStatus
 
 from ..id_text import CONTROL
-from ..literals import common_end, common_start, core, lead, pattern, trail, trimmed, until_stop
+from ..literals import common_end, common_start, core, first_of, lead, pattern, trail, trimmed, until_stop
+from ..probes import IDS, KEYS, NAMES, VALUES
 from .attempt import Attempt, BadCall, CallStyle, Declined, Sample
 from .headed import Head
-from .notations import Unreadable, python_value
+from .notations import python_value
 
 KEY = "\0"
 """Stands for the parameter's name in a closing literal."""
-Value = str | list[tuple[str, Any]]
-"""A parameter as it is written: text, or its members where it nests."""
+
 _KEY = r"[^\s\"\ud800-\udfff<>/][^\s\"\ud800-\udfff<>]*?"
 _NUMBER = 73519
 _SPECIAL = "a <b> & c\nd"
@@ -34,30 +35,21 @@ _SPECIAL = "a <b> & c\nd"
 
 @dataclass
 class TaggedCalls(CallStyle):
-    """The delimiters of a call with tagged parameters.
-
-    Attributes:
-        head: Name and id.
-        value_opens: Between name and value; two where the format tells strings (the first) from other values.
-        wrap: Around a string with special characters, ``None`` where nothing is.
-        item: Name of the members of a list, where values nest; ``None`` where they don't.
-        python: Whether lists and objects are printed as Python does.
-        empty: What a call without parameters shows behind its head.
-        end: Where the call's last parameter ends in the sample.
-    """
+    """The delimiters of a call with tagged parameters. ``value_opens`` stand between name and value: two where the format tells
+    strings (the first) from other values."""
 
     label = "text between tags for each parameter"
 
-    head: Head  # look
+    head: Head  # look, its name and id
     before: str  # ">\n", between the head and the first parameter
     opening: str  # "<parameter="
     value_opens: tuple[str, ...]  # (">\n",)
     closing: str  # "\n</parameter>\n", with ``KEY`` for the parameter's name
-    wrap: tuple[str, str] | None  # ("<![CDATA[", "]]>")
-    item: str | None  # "item"
-    python: bool
-    empty: str  # ">"
-    end: int
+    wrap: tuple[str, str] | None  # ("<![CDATA[", "]]>"), around a string with special characters
+    item: str | None  # "item", the name of the members of a list, where values nest
+    python: bool  # whether lists and objects are printed as Python does
+    empty: str  # ">", what a call without parameters shows behind its head
+    end: int  # where the last parameter ends in the sample
 
     def __post_init__(self) -> None:
         self.start, self.name_in_id, self.nests = self.head.start, self.head.name_in_id, self.item is not None
@@ -77,9 +69,9 @@ class TaggedCalls(CallStyle):
         return self._head.match(text, at) is not None
 
     def span_of_next(self, text: str, low: int, sample: Sample) -> tuple[int, int]:
-        end = text.index(sample.values[1], low) + len(sample.values[1])
-        start = sample.first(sample.names[1], sample.ids[1], text=text, low=low, high=end)
-        closing = self.closing.replace(KEY, sample.keys[1])
+        end = text.index(VALUES[1], low) + len(VALUES[1])
+        start = first_of((NAMES[1], IDS[1]), text, low, end)
+        closing = self.closing.replace(KEY, KEYS[1])
         if start is None or not text.startswith(closing, end):
             raise Declined("a second call isn't written like the first")
         return start, end + len(closing)
@@ -93,31 +85,30 @@ class TaggedCalls(CallStyle):
         name, ident = self.head.read(found)
         skipped = self._before.match(text, found.end())
         members, certain, at = self._members(text, skipped.end() if skipped else found.end())
-        schema = Schema.of_tool(tools, name)
-        values, status = self._typed_members(members, schema)
-        if not certain:
-            status = ToolCallStatus.MALFORMED_STRUCTURE
-        return [Attempt(name, values, ident, status)], at
+        values, status = self._typed_members(members, Schema.of_tool(tools, name))
+        return [Attempt(name, values, ident, status if certain else ToolCallStatus.MALFORMED_STRUCTURE)], at
 
     def _members(self, text: str, at: int) -> tuple[list[tuple[str, Any]], bool, int]:
         """Parameters as kind, name and text; whether they are certain; and where the last one ends."""
-        out: list[tuple[str, Any]] = []
+        members: list[tuple[str, Any]] = []
         certain = True
         while found := self._parameter.match(text, at):
             key = found["key"]
             kind = next(index for index in range(len(self.value_opens)) if found[f"kind{index}"] is not None)
+            value: Any
             if self.item is not None and self._parameter.match(text, found.end()):
                 value, fine, end = self._members(text, found.end())
                 closed = re.compile(r"\s*" + pattern(core(self._closing(key)))).match(text, end)
                 if closed is None:
                     raise BadCall(ToolCallStatus.MALFORMED_STRUCTURE)
-                out.append((key, (kind, value)))
-                certain, at = certain and fine, closed.end()
-                continue
-            written, wrapped, at = self._text(text, found.end(), key)
-            certain = certain and not self._tagged(written, self._closing(key))
-            out.append((key, (0 if wrapped else kind, written)))
-        return out, certain, at
+                at = closed.end()
+            else:
+                value, wrapped, at = self._text(text, found.end(), key)
+                kind = 0 if wrapped else kind
+                fine = not self._tagged(value, self._closing(key))
+            members.append((key, (kind, value)))
+            certain = certain and fine
+        return members, certain, at
 
     def _text(self, text: str, at: int, key: str) -> tuple[str, bool, int]:
         """A value's text, whether it was wrapped, and where its closing literal ends."""
@@ -143,8 +134,8 @@ class TaggedCalls(CallStyle):
         if f"\n{close}" in written or f"{close}\n" in written or written.endswith(close):
             return True
         return any(
-            written[: each.start()].rstrip(" ")[-1:] in ("", "\n") or written[each.end() :].lstrip(" ")[:1] in ("", "\n")
-            for each in self._parameter.finditer(written)
+            written[: tag.start()].rstrip(" ")[-1:] in ("", "\n") or written[tag.end() :].lstrip(" ")[:1] in ("", "\n")
+            for tag in self._parameter.finditer(written)
         )
 
     def _closing(self, key: str) -> str:
@@ -153,16 +144,14 @@ class TaggedCalls(CallStyle):
     # Typing
 
     def _typed_members(self, members: list[tuple[str, Any]], schema: Schema) -> tuple[dict[str, Any], ToolCallStatus]:
-        out: dict[str, Any] = {}
-        status = ToolCallStatus.OK
+        values: dict[str, Any] = {}
+        all_fit = True
         for key, (kind, written) in members:
-            value, fits = self._typed(written, kind, schema.member(key))
-            if key in out:
-                status = ToolCallStatus.MALFORMED_STRUCTURE
-            elif not fits and status is ToolCallStatus.OK:
-                status = ToolCallStatus.INVALID_ARGUMENT
-            out[key] = value
-        return out, status
+            values[key], fits = self._typed(written, kind, schema.member(key))
+            all_fit = all_fit and fits
+        if len(values) < len(members):
+            return values, ToolCallStatus.MALFORMED_STRUCTURE
+        return values, ToolCallStatus.OK if all_fit else ToolCallStatus.INVALID_ARGUMENT
 
     def _typed(self, written: Any, kind: int, schema: Schema) -> tuple[Any, bool]:
         if not isinstance(written, str):
@@ -176,19 +165,12 @@ class TaggedCalls(CallStyle):
                 return written, False
             return (value, True) if schema.accepts(value) else (written, False)
         value, fits = schema.typed(written)
-        others: list[Callable[[], Any]] = []
-        if self.python:
-            others.append(lambda: json.loads(json.dumps(python_value(written))))
-        if self.item is not None and not written:
-            others += [dict, list]
-        for other in () if fits else others:
-            try:
-                value = other()
-            except (Unreadable, ValueError):
-                continue
-            if schema.accepts(value):
-                return value, True
-        return (value, True) if fits else (written, False)
+        others: list[Any] = [{}, []] if self.item is not None and not written else []
+        if self.python and not fits:
+            with suppress(ValueError):
+                others.insert(0, json.loads(json.dumps(python_value(written))))
+        others = [other for other in others if schema.accepts(other)]
+        return (value, True) if fits else (others[0], True) if others else (written, False)
 
     def _typed_container(self, members: list[tuple[str, Any]], schema: Schema) -> tuple[Any, bool]:
         if all(key == self.item for key, _ in members):
@@ -201,32 +183,21 @@ class TaggedCalls(CallStyle):
 
 
 def learn_tagged_calls(sample: Sample, turn: Callable[[dict[str, Any]], str | None], stops: frozenset[str]) -> TaggedCalls:
-    """From a sample of one call, and renders of a call of the same tool with other arguments.
-
-    Args:
-        sample: The sample.
-        turn: The render of a call with these arguments, ``None`` where the template refuses it.
-        stops: The characters of stops.
+    """From a sample of one call, and ``turn``, which renders one of the same tool with other arguments.
 
     Raises:
         Declined: The parameters aren't written one by one between tags.
     """
-    text, low, (key, other), (value, _) = sample.one, sample.low, sample.keys, sample.values
+    text, low, (key, other, _), (value, second) = sample.one, sample.low, KEYS, VALUES
     at, behind = text.find(key, low), text.find(value, low)
     if not 0 <= at < behind:
         raise Declined("a call shows a value before its key")
-    head_end = max(
-        (text.rfind(word, low, at) + len(word) for word in (sample.names[0], sample.ids[0]) if word in text[low:at]), default=0
-    )
-    two, none = turn({key: value, other: sample.values[1]}), turn({})
+    head_end = max((text.rfind(word, low, at) + len(word) for word in (NAMES[0], IDS[0]) if word in text[low:at]), default=0)
     if not head_end:
         raise Declined("neither a call's name nor its id stands before its arguments")
-    if (
-        two is None
-        or none is None
-        or other not in two[low:]
-        or sample.names[0] not in none[low:] + sample.names[0] * sample_in_id(sample)
-    ):
+    two, none = turn({key: value, other: second}), turn({})
+    shows_id_alone = NAMES[0] not in text[low:]
+    if two is None or none is None or other not in two[low:] or not (shows_id_alone or NAMES[0] in none[low:]):
         raise Declined("the template refuses a call with two arguments, or with none")
     between = two[two.index(value, low) + len(value) : two.index(other, low)]
     before = text[head_end:at]
@@ -239,13 +210,12 @@ def learn_tagged_calls(sample: Sample, turn: Callable[[dict[str, Any]], str | No
         value_opens = value_opens[: 1 + (core(value_opens[0]) != core(value_opens[1]))]
     if not core(closing) or not core(opening):
         raise Declined("a call's arguments have no tags that open and close each")
-    if any(word in literal for word in (key, other, sample.names[0]) for literal in (closing.replace(key, KEY), *value_opens)):
+    if any(word in literal for word in (key, other, NAMES[0]) for literal in (closing.replace(key, KEY), *value_opens)):
         raise Declined("a call's name or another parameter stands in a parameter's tags")
-    shown = none.find(sample.names[0], low)
+    shown = none.find(NAMES[0], low)
     rests = [until_stop(text[behind + len(value) + len(closing) :], stops)[0].strip()]
     if shown >= 0:
-        rests.append(until_stop(none[shown + len(sample.names[0]) :], stops)[0].strip())
-    nested = _nested(sample, turn, opening, value_opens[0])
+        rests.append(until_stop(none[shown + len(NAMES[0]) :], stops)[0].strip())
     listed = turn({key: ["vzq1", {other: 2}]})
     return TaggedCalls(
         head=Head.learn(sample, head_end),
@@ -254,16 +224,11 @@ def learn_tagged_calls(sample: Sample, turn: Callable[[dict[str, Any]], str | No
         value_opens=tuple(value_opens),
         closing=closing.replace(key, KEY),
         wrap=_wrap(turn({key: _SPECIAL}), low, value_opens[0], closing),
-        item=nested,
+        item=_nested(low, turn, opening, value_opens[0]),
         python=bool(listed and f"['vzq1', {{'{other}': 2}}]" in listed[low:]),
         empty=common_start(rests),
         end=behind + len(value) + len(closing),
     )
-
-
-def sample_in_id(sample: Sample) -> bool:
-    """Whether the sample's call shows its id alone, so that a render of a call has no name to look for."""
-    return sample.names[0] not in sample.one[sample.low :]
 
 
 def _wrap(shown: str | None, low: int, kind: str, closing: str) -> tuple[str, str] | None:
@@ -275,14 +240,13 @@ def _wrap(shown: str | None, low: int, kind: str, closing: str) -> tuple[str, st
     return (before, behind) if core(before) and core(behind) and len(before) + len(behind) < 64 else None
 
 
-def _nested(sample: Sample, turn: Callable[[dict[str, Any]], str | None], opening: str, kind: str) -> str | None:
+def _nested(low: int, turn: Callable[[dict[str, Any]], str | None], opening: str, kind: str) -> str | None:
     """The name of a list's members, where lists and objects are written in the same tags, which hold a control id."""
-    key, other = sample.keys
-    one, two = sample.values
+    (key, other, _), (one, two) = KEYS, VALUES
     inner, listed = turn({key: {other: two}}), turn({key: [one, two]})
     if not CONTROL.search(opening) or inner is None or listed is None:
         return None
-    if opening + other + kind + two not in inner[sample.low :] or kind + one not in listed[sample.low :]:
+    if opening + other + kind + two not in inner[low:] or kind + one not in listed[low:]:
         return None
-    name = listed[: listed.index(kind + one, sample.low)].rpartition(core(opening))[2]
+    name = listed[: listed.index(kind + one, low)].rpartition(core(opening))[2]
     return name if re.fullmatch(r"\w+", name) else None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from rllm_renderer_core.errors import MessageError
 
-from .context import Context, Messages
-from .conversion import BREAK
-
-Row = Callable[[Messages, Context], Messages]
+from ..conversion import BREAK
+from .context import Context, Messages, Row
 
 
 def trim(*roles: str) -> Row:
@@ -46,24 +43,18 @@ def unnamed_results(messages: Messages, context: Context) -> Messages:
     return [{**each, "name": "tool"} if each["role"] == "tool" and not each.get("name") else each for each in messages]
 
 
+def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != "reasoning_content"}
+
+
 def drop_reasoning(messages: Messages, context: Context) -> Messages:
     """Messages without reasoning."""
-    return [
-        {key: value for key, value in message.items() if key != "reasoning_content"}
-        if "reasoning_content" in message
-        else message
-        for message in messages
-    ]
+    return [_without_reasoning(message) for message in messages]
 
 
 def drop_answered_reasoning(messages: Messages, context: Context) -> Messages:
     """Without the reasoning of turns that end in text, whatever follows them."""
-    return [
-        {key: value for key, value in message.items() if key != "reasoning_content"}
-        if "reasoning_content" in message and not message.get("tool_calls")
-        else message
-        for message in messages
-    ]
+    return [message if message.get("tool_calls") else _without_reasoning(message) for message in messages]
 
 
 def last_query(messages: Messages) -> int:
@@ -90,7 +81,7 @@ def qwen3_reasoning(messages: Messages, context: Context) -> Messages:
             continue
         reasoning = (message.get("reasoning_content") or "").strip("\n")
         last = at == len(messages) - 1
-        bare = {key: value for key, value in message.items() if key != "reasoning_content"}
+        bare = _without_reasoning(message)
         if at <= query or not (reasoning or last):
             out[at] = bare
         elif last:

@@ -9,8 +9,8 @@ from typing import Any
 
 from rllm_renderer_core.errors import ToolError
 
+from ..conversion import as_json, canonical_json
 from .context import Context
-from .conversion import as_json, canonical_json
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rllm_renderer_tinker.corrections import INDEX, MERGED
 from rllm_renderer_tinker.recording import twin_of
+from rllm_renderer_tinker.rewrites import INDEX, MERGED
 
 _BEFORE = """
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rllm_renderer_tinker.corrections import INDEX, MERGED
 from rllm_renderer_tinker.renderer import TinkerRenderer
+from rllm_renderer_tinker.rewrites import INDEX, MERGED
 
 from rllm_renderer_core.errors import BridgeDeclined
 from rllm_renderer_core.normal_form.pairing import Call, calls_of, in_call_order, places_among, results_in, sampled_calls
-from rllm_renderer_core.types import Message, RenderedTokens
+from rllm_renderer_core.types import Message
 
 _ONE_TURN = ("user", "tool")
 
@@ -39,29 +39,18 @@ class Numbered:
 class DeepSeekV4Renderer(TinkerRenderer):
     """The adapter over the cookbook's DeepSeek-V4, whose calls carry no ids."""
 
-    def bridge_to_next_turn(
-        self,
-        previous_prompt_ids: Sequence[int],
-        previous_completion_ids: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
-    ) -> RenderedTokens | None:
-        """The seam's bridge, with the results in the order of their calls.
+    def _paired(
+        self, new: Sequence[Message], previous: Message | None, completion: Sequence[int], tools: Sequence[Any] | None
+    ) -> tuple[Sequence[Message], Message | None]:
+        """The results in the order of their calls.
 
         Raises:
             BridgeDeclined: Several results that can't be paired with their calls for certain.
         """
-        if len(results_in(new_messages)) > 1:
-            if previous_message is not None:
-                calls = calls_of(previous_message)
-            else:
-                calls = sampled_calls(self.parse_response(previous_completion_ids, tools=tools))
-            new_messages, previous_message = _ordered(list(new_messages), calls)
-        return super().bridge_to_next_turn(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
-        )
+        if len(results_in(new)) < 2:
+            return new, previous
+        calls = sampled_calls(self.parse_response(completion, tools=tools)) if previous is None else calls_of(previous)
+        return _ordered(list(new), calls)
 
 
 def _ordered(messages: list[Message], calls: Sequence[Call]) -> tuple[list[Message], Message]:

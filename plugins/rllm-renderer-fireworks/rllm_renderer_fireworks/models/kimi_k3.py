@@ -38,11 +38,6 @@ class KimiK3Renderer(WholeRenderer):
     """The adapter over the cookbook's Kimi-K3 with a parser of its own."""
 
     @property
-    def why_no_tool_calls(self) -> str | None:
-        """See ``TinkerRenderer``: the parser is here, as long as the tokenizer has the control ids."""
-        return None if self._has_controls else super().why_no_tool_calls
-
-    @property
     def _has_controls(self) -> bool:
         return set(_CONTROL) <= set(added_tokens(self._tokenizer))
 
@@ -60,7 +55,9 @@ class KimiK3Renderer(WholeRenderer):
     @property
     def traits(self) -> RendererTraits:
         """As ``TinkerRenderer``'s, with the calls as the model writes them."""
-        return replace(super().traits, written_calls=self.written_calls)
+        if not self._has_controls:
+            return replace(super().traits, written_calls=self.written_calls)
+        return replace(super().traits, written_calls=self.written_calls, why_no_tool_calls=lambda: None)
 
     def written_calls(self, calls: Sequence[ToolCall]) -> str:
         """The calls as the format writes them; for the core, which compares them with what was sampled."""

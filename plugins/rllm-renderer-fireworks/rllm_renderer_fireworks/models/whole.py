@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rllm_renderer_template import SeamedRenderer
 from rllm_renderer_tinker.renderer import TinkerRenderer
 
-from rllm_renderer_core.types import Message, RenderedTokens
+from rllm_renderer_core.types import Message
 
 
 class WholeRenderer(TinkerRenderer):
     """The adapter without attribution: nothing tells which message an id belongs to."""
 
-    def render(
-        self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False
-    ) -> RenderedTokens:
-        """Ids alone; errors as in the adapter."""
-        return RenderedTokens(self.render_ids(messages, tools=tools, add_generation_prompt=add_generation_prompt))
+    render = SeamedRenderer.render
 
     def render_ids(
         self, messages: Sequence[Message], *, tools: Sequence[Any] | None = None, add_generation_prompt: bool = False

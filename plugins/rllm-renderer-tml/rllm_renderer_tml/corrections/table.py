@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..conversion import as_json
 from . import calls, declarations, refusals, texts
-from .context import Context, Messages
-
-__all__ = ["CORRECTIONS", "Context", "Correction", "constructor_arguments", "rows_for"]
+from .context import Context, Row
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Correction:
 
     renderers: tuple[str, ...]
     why: str
-    rewrite: Callable[[Messages, Context], Messages] | None = None
+    rewrite: Row | None = None
     declare: Callable[[Sequence[Any], Context], Sequence[Any]] | None = None
     finish: Callable[[list[int], Context], list[int]] | None = None
     refuses_tools: bool = False
@@ -77,7 +76,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     Correction(DEEPSEEK_V3, "prints argument text as it is", calls.json_text(ascii_only=True)),
     Correction(("GptOss",), "prints arguments as JSON", calls.json_text(canonical=True)),
     Correction(("Qwen35", "Nemotron3"), "prints lists and mappings as JSON, others as Python", calls.printed(calls.python)),
-    Correction(("Qwen38", *GLM), "prints arguments as JSON", calls.printed(calls.json_value)),
+    Correction(("Qwen38", *GLM), "prints arguments as JSON", calls.printed(as_json)),
     Correction(INKLING, "writes a text beside calls, an empty one too", texts.empty_text),
     Correction(INKLING, "prints arguments as compact JSON with its keys in order", calls.sorted_json),
     Correction(V4, "prints numbers as Python does", calls.json_values),

@@ -75,27 +75,15 @@ class Gemma4Renderer(TinkerRenderer):
                 indices[at], mask[at] = index, False
         return RenderedTokens(out.token_ids, indices, mask, out.multi_modal_data)
 
-    def bridge_to_next_turn(
-        self,
-        previous_prompt_ids: Sequence[int],
-        previous_completion_ids: Sequence[int],
-        new_messages: Sequence[Message],
-        *,
-        tools: Sequence[Any] | None = None,
-        previous_message: Message | None = None,
-    ) -> RenderedTokens | None:
-        """The seam's bridge. The format moves text beside calls behind their results; the completion tells whether it has any.
-
-        Raises:
-            BridgeDeclined: With the reason.
-        """
-        if previous_message is None and results_in(new_messages):
-            parsed = self.parse_response(previous_completion_ids, tools=tools)
+    def _paired(
+        self, new: Sequence[Message], previous: Message | None, completion: Sequence[int], tools: Sequence[Any] | None
+    ) -> tuple[Sequence[Message], Message | None]:
+        """The format moves text beside calls behind their results; the completion tells whether it has any."""
+        if previous is None and results_in(new):
+            parsed = self.parse_response(completion, tools=tools)
             if parsed.tool_calls and all(call.status is ToolCallStatus.OK for call in parsed.tool_calls):
-                previous_message = parsed.to_message()
-        return super().bridge_to_next_turn(
-            previous_prompt_ids, previous_completion_ids, new_messages, tools=tools, previous_message=previous_message
-        )
+                previous = parsed.to_message()
+        return new, previous
 
 
 def _answered(messages: Sequence[Message]) -> list[int]:

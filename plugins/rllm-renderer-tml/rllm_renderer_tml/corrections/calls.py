@@ -7,34 +7,25 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .context import Context, Messages
-from .conversion import as_json, canonical_json
+from ..conversion import as_json, canonical_json
+from .context import Context, Messages, Row
 
 EXPONENT = re.compile(r"[0-9][eE][-+]?[0-9]")
 """Numbers that Rust and Python write differently; in a string it does no harm to look twice."""
 
-Row = Callable[[Messages, Context], Messages]
 
-
-def _each_call(messages: Messages, change: Callable[[str], str]) -> Messages:
+def _with_arguments(messages: Messages, change: Callable[[str], str]) -> Messages:
     """The messages with the argument text of each call changed."""
-    out = messages
-    for at, message in enumerate(messages):
-        if not message.get("tool_calls"):
-            continue
-        changed = [change(call["function"]["arguments"]) for call in message["tool_calls"]]
-        if all(new is call["function"]["arguments"] for new, call in zip(changed, message["tool_calls"], strict=True)):
-            continue
-        if out is messages:
-            out = list(messages)
-        out[at] = {
-            **message,
-            "tool_calls": [
-                {**call, "function": {**call["function"], "arguments": new}}
-                for new, call in zip(changed, message["tool_calls"], strict=True)
-            ],
-        }
-    return out
+    return [
+        {**message, "tool_calls": [_changed(call, change) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in messages
+    ]
+
+
+def _changed(call: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    return {**call, "function": {**call["function"], "arguments": change(call["function"]["arguments"])}}
 
 
 def json_text(*, ascii_only: bool = False, canonical: bool = False) -> Row:
@@ -53,7 +44,7 @@ def json_text(*, ascii_only: bool = False, canonical: bool = False) -> Row:
                 return text
             return as_json({context.splices.hold(same if canonical else text, before='{"', after='": 0}'): 0})
 
-        return _each_call(messages, change)
+        return _with_arguments(messages, change)
 
     return rewrite
 
@@ -64,7 +55,7 @@ def sorted_json(messages: Messages, context: Context) -> Messages:
     def change(text: str) -> str:
         return canonical_json({context.splices.hold(canonical_json(json.loads(text)), before='{"', after='":0}'): 0})
 
-    return _each_call(messages, change)
+    return _with_arguments(messages, change)
 
 
 def printed(text_of: Callable[[Any], str]) -> Row:
@@ -76,11 +67,7 @@ def printed(text_of: Callable[[Any], str]) -> Row:
             return text
         return as_json({name: value if isinstance(value, str) else text_of(value) for name, value in values.items()})
 
-    return lambda messages, _: _each_call(messages, change)
-
-
-def json_value(value: Any) -> str:
-    return as_json(value)
+    return lambda messages, _: _with_arguments(messages, change)
 
 
 def python(value: Any) -> str:
@@ -100,4 +87,4 @@ def json_values(messages: Messages, context: Context) -> Messages:
         }
         return as_json(values)
 
-    return _each_call(messages, change)
+    return _with_arguments(messages, change)

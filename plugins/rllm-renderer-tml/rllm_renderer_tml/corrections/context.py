@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +18,17 @@ class Context:
     Attributes:
         splices: Placeholders, by which a row gets the ids that it wants.
         vocabulary: Upstream's own tokenizer.
-        tools: Whether tools are declared.
         arguments: What upstream was made with.
-        opener: Whether the render ends with the opener of the next turn.
     """
 
     splices: Splices
     vocabulary: Any
-    tools: bool
     arguments: Mapping[str, Any]
-    opener: bool
 
     def tag(self, name: str) -> int:
         """The id of a control token, by upstream's name of it."""
         return int(self.vocabulary.encode_special(name))
+
+
+Row = Callable[[Messages, Context], Messages]
+"""Messages in normal form to messages for upstream."""
