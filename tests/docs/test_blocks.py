@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -135,16 +132,16 @@ def is_a_file_of_the_plugin(block: Block) -> bool:
     return name in written and written[name].strip("\n") == text.strip("\n")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Where the commands run: with the tokenizer that the pages name, pins, and the command on the path."""
+PINS: dict[str, dict[str, Any]] = {"older.json": {}, "engine.json": {"thinking": False}, "gateway.json": {}}
+ANSWERS_NO = {"rllm-renderer check older.json", "rllm-renderer check engine.json gateway.json"}
+"""Commands whose exit status is 1, as the pages say."""
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """Where commands run: with the tokenizer that the pages name, their pins, and the two plugins that they are about."""
     pytest.importorskip("click")
-    place = tmp_path_factory.mktemp("pages")
-    qwen().save_pretrained(place / "Qwen3-8B")
-    (place / "bin").mkdir()
-    command = place / "bin" / "rllm-renderer"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -W ignore -m rllm_renderer_cli "$@"\n')
-    command.chmod(0o755)
+    qwen().save_pretrained(tmp_path / "Qwen3-8B")
     pins = {name: select_backend(MODEL, **options).to_dict() for name, options in PINS.items()}
     pins["older.json"] |= {
         "plugin": "rllm-renderer-prime 0.0.9",
@@ -153,30 +150,47 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         "written": "",
     }
     for name, pin in pins.items():
-        (place / name).write_text(json.dumps(pin))
-    return place
+        (tmp_path / name).write_text(json.dumps(pin))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RLLM_RENDERER_PLUGINS", "prime,chat-template")
+    return tmp_path
 
 
-PINS: dict[str, dict[str, Any]] = {"older.json": {}, "engine.json": {"thinking": False}, "gateway.json": {}}
-ANSWERS_NO = {"rllm-renderer check older.json", "rllm-renderer check engine.json gateway.json"}
-"""Commands whose exit status is 1, as the pages say."""
+def printed(command: str, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a line of a page prints: ``echo``, ``export`` and ``rllm-renderer``, and whether into a file."""
+    from click.testing import CliRunner
+    from rllm_renderer_cli.app import cli
+
+    words = shlex.split(command)
+    name, *arguments = words[: words.index(">")] if ">" in words else words
+    output = ""
+    if name == "export":
+        variable, _, value = arguments[0].partition("=")
+        monkeypatch.setenv(variable, value.replace("$PWD", str(folder)))
+    elif name == "echo":
+        output = " ".join(arguments) + "\n"
+    else:
+        assert name == "rllm-renderer", command
+        result = CliRunner().invoke(cli, arguments, prog_name=name)
+        assert result.exit_code == (command in ANSWERS_NO), f"{command}: {result.stderr} {result.exception!r}"
+        output = result.stdout
+    if ">" in words:
+        (folder / words[-1]).write_text(output, encoding="utf-8")
+    return "" if ">" in words else output
 
 
 @pytest.mark.parametrize("page", having("console"), ids=named)
-def test_the_commands_of_a_page_print_what_it_shows(page: pathlib.Path, folder: pathlib.Path) -> None:
-    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "COLUMNS": "200", "RLLM_RENDERER_PLUGINS": "prime,chat-template"}
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: pathlib.Path, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for block in blocks(page):
         if block.language != "console" or not block.runs:
             continue
         assert block.text.startswith("$ "), block.place
         for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             command, _, shown = part.partition("\n")
-            done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
-            assert done.returncode == (command in ANSWERS_NO), f"{block.place}: {command}: {done.stderr}"
+            output = "".join(f"{line}\n" for line in printed(command, folder, monkeypatch).splitlines())
             pattern = "".join(
                 r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in shown.rstrip().splitlines()
             )
-            assert re.fullmatch(pattern, "".join(f"{line}\n" for line in done.stdout.splitlines())), (
-                f"{block.place}: {command} prints\n{done.stdout}"
-            )
+            assert re.fullmatch(pattern, output), f"{block.place}: {command} prints\n{output}"
