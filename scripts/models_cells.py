@@ -1,10 +1,10 @@
-"""Cells, footnotes and rows that all tables of docs/models.md share, in the same few words."""
+"""Cells, footnotes and rows that the tables of docs/models.md and docs/models-in-detail.md share, in the same few words."""
 
 # ruff: noqa: T201
 
 from __future__ import annotations
 
-import json
+import datetime
 import pathlib
 import sys
 from collections import Counter
@@ -27,22 +27,18 @@ class Compared:
 
 @dataclass
 class Table:
-    """A table that prints itself row by row, then its footnotes. ``python scripts/models_table.py --rows FILE`` also writes the
-    rows as JSON, for the summary."""
+    """A table that prints itself row by row, then its footnotes."""
 
     header: tuple[str, ...]
     notes: dict[str, int] = field(default_factory=dict)
-    rows: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         print(f"| {' | '.join(self.header)} |")
         print("|" + "---|" * len(self.header))
 
-    def row(self, *cells: str, **record: str) -> None:
-        """Print a row; ``record`` is what the summary gets of it."""
+    def row(self, *cells: str) -> None:
+        """Print a row."""
         print(f"| {' | '.join(cells)} |".replace("\n", " "), flush=True)
-        if record:
-            self.rows.append(record)
 
     def tally(self, compared: Iterable[Compared]) -> str:
         """``9 equal`` or ``7 equal, 2 declined [1]``: what isn't equal is named in a footnote."""
@@ -64,28 +60,24 @@ class Table:
         return f"[{self.notes.setdefault(text, len(self.notes) + 1)}]"
 
     def end(self) -> None:
-        """Print the footnotes, and write the rows where that was asked for."""
+        """Print the footnotes."""
         print()
         for text, number in self.notes.items():
             print(f"{number}. {text}")
-        if "--rows" in sys.argv:
-            file = pathlib.Path(sys.argv[sys.argv.index("--rows") + 1])
-            file.write_text(json.dumps(self.rows, indent=1), encoding="utf-8")
 
 
 def wanted(model: str) -> bool:
-    """Whether a model is asked for, by a part of its name among the arguments. Without any, all are, and where
-    scripts/write_models.py asks, which passes a file for its summary."""
-    parts = [] if "--rows" in sys.argv else [each for each in sys.argv[1:] if not each.startswith("--")]
-    return not parts or any(part in model for part in parts)
+    """Whether a model is asked for, by a part of its name among the arguments; without any, all are."""
+    return len(sys.argv) == 1 or any(part in model for part in sys.argv[1:])
 
 
 def measured_with(*distributions: str) -> str:
-    """The line above a table: the versions of what was measured."""
+    """The line above a table: the day, the script, and the versions of what was measured."""
     from rllm_renderer_core.plugin.discovery import installed_version
 
     found = [f"{name} {version}" for name in distributions if (version := installed_version(name))]
-    return f"Measured with {', '.join(found)}.\n"
+    script = pathlib.Path(sys.argv[0]).name
+    return f"Measured on {datetime.date.today()} by `scripts/{script}` with {', '.join(found)}.\n"
 
 
 def reason_of(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""The rows of docs/models.md for prime, minimax-m3 and the chat template, as markdown.
+"""The rows of docs/models-in-detail.md for prime, minimax-m3 and the chat template, as markdown.
 
 Runs on the installed packages: ``python scripts/models_table.py``. Each bridge is compared with the official template's own
 continuation (tests/support/shapes.py), each prompt with the template's ids. The tables of tinker and fireworks, whose
@@ -49,8 +49,7 @@ def main() -> None:
             except RendererError:
                 continue
             prompts, bridges = prompts_of(renderer, table), table.tally(bridges_of(renderer, model))
-            cells = {"model": model, "backend": backend, "renderer": renderer.name, "prompts": prompts, "bridges": bridges}
-            table.row(*cells.values(), **cells)
+            table.row(model, backend, renderer.name, prompts, bridges)
     table.end()
 
 

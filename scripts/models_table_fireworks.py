@@ -1,4 +1,4 @@
-"""The Fireworks rows of docs/models.md, as markdown: what renders each model, and what was compared with what.
+"""The Fireworks rows of docs/models-in-detail.md, as markdown: what renders each model, and what was compared with what.
 
 Runs on the installed packages, with the real cookbook: ``python scripts/models_table_fireworks.py``. Rows of models whose
 official tokenizer or template can't be had offline say so. Comparisons are those of tests/support/fireworks_oracle.py.
@@ -76,8 +76,7 @@ def row(case: oracle.Case, table: Table) -> None:
         Compared(each.shape + (" by id" if each.results == "by id" else ""), WORDS[each.outcome])
         for each in oracle.compare_bridges(case)
     )
-    record = {"model": case.model, "backend": "fireworks", "renderer": case.renderer, "prompts": prompts, "bridges": bridges}
-    table.row(case.model, f"`{case.renderer}`", against, prompts, bridges, **record)
+    table.row(case.model, f"`{case.renderer}`", against, prompts, bridges)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of detection for docs/models.md, as markdown: which renderer is found for each tokenizer under a hidden name.
+"""The table of detection for docs/models-in-detail.md: which renderer is found for each tokenizer under a hidden name.
 
 Runs on the installed packages: ``python scripts/models_table_parity.py``. Every renderer of every installed backend is tried on
 every tokenizer, so that the table also says which others are equal, and that no renderer of another model is.

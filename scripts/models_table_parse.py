@@ -16,14 +16,13 @@ import pathlib
 import sys
 import warnings
 from collections import Counter
-from importlib.metadata import version
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "support"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import parse_suite
-from models_cells import wanted
+from models_cells import measured_with, wanted
 from parse_suite_failures import FAILURES
 
 from rllm_renderer_core.errors import RendererError
@@ -42,10 +41,8 @@ def main() -> None:
     for model in sorted(parse_suite.by_model()):
         if wanted(model):
             count(model, counts)
-    print(
-        f"Measured with canitoolcall {version('canitoolcall')}, renderers {version('renderers')}, tinker-cookbook "
-        f"{version('tinker-cookbook')}; SGLang's parsers as llm-router-utils 0.8.1 has them, on the same fixtures.\n"
-    )
+    print(measured_with("canitoolcall", "renderers", "tinker-cookbook"))
+    print("SGLang's parsers as llm-router-utils 0.8.1 has them, on the same fixtures.\n")
     print(
         "| family | fixtures served | pass | fail, no call OK | an unexpected OK call | SGLang passes | `renderers` alone, of |"
     )

@@ -1,4 +1,4 @@
-"""The table of ``parity="prefer"`` for docs/models.md, as markdown: which models get another renderer than by their name.
+"""The table of ``parity="prefer"`` for docs/models-in-detail.md: which models get another renderer than by their name.
 
 Runs on the installed packages: ``python scripts/models_table_prefer.py``. Each model is resolved on its own tokenizer by name
 alone (``parity="off"``) and as by default, with all plugins, and with fewer of them, as a winner's differences don't show where

@@ -5,7 +5,8 @@
 Needs the packages of the tests (see tests/support/real_tokenizers.py). A turn is exact where the official text of its prompt,
 id for id, stands in front of exactly what the model samples, in one training sequence (tests/support/supervised_oracle.py).
 What the format forbids isn't counted as reachable. ``upstream`` is ``renderers.build_training_sample`` for prime,
-``build_supervised_examples`` for tinker and fireworks, and the assistant mask of transformers for the chat template.
+``build_supervised_examples`` for tinker and fireworks, ``render_for_sft`` for tml, and the assistant mask of transformers
+for the chat template.
 """
 
 # ruff: noqa: T201
@@ -36,22 +37,18 @@ Sequences = list[tuple[list[int], list[bool]]]
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    print(measured_with("renderers", "tinker-cookbook", "transformers"))
+    print(measured_with("renderers", "tinker-cookbook", "tml-renderers", "transformers"))
     table = Table(("model", "backend", "reachable turns", "exact", "wrong", "upstream exact"))
     total = Counter[str]()
     for model in real_tokenizers.MODELS:
         if not wanted(model):
             continue
-        for backend in BACKENDS:
+        for backend in (*BACKENDS, "tml"):
             found = served(model, backend)
             if isinstance(found, Served):
                 counts = measured(found)
-                reachable, exact, wrong, _ = counts
                 total.update(dict(zip(("reachable", "exact", "wrong", "upstream"), counts, strict=True)))
-                said = f"{exact} of {reachable} turns exact" + (f", {wrong} wrong" if wrong else "")
-                name = found.renderer.name
-                cells = [str(each) for each in counts]
-                table.row(model, f"{backend}:{name}", *cells, model=model, backend=backend, renderer=name, SFT=said)
+                table.row(model, f"{backend}:{found.renderer.name}", *map(str, counts))
     table.row("all", "", *(str(total[each]) for each in ("reachable", "exact", "wrong", "upstream")))
     table.end()
 
@@ -117,6 +114,19 @@ def _cookbook(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequenc
     return [(list(ids.to_ints()), [bool(weight) for weight in weights.tolist()]) for ids, weights in examples]
 
 
+def _tml(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequences:
+    from rllm_renderer_tml.conversion import to_upstream
+
+    examples = on.renderer.upstream.upstream.render_for_sft(to_upstream(messages, tools))
+    return [
+        (
+            [token for span in example.input_token_spans for token in span.span.int_tokens],
+            [bool(weight) for weight in example.per_token_loss_weight_unshifted],
+        )
+        for example in examples
+    ]
+
+
 def _transformers(on: Served, messages: list[dict[str, Any]], tools: Any) -> Sequences:
     out = on.tokenizer.apply_chat_template(
         shapes.for_template(on.tokenizer, messages), tools=tools, return_dict=True, return_assistant_tokens_mask=True
@@ -128,6 +138,7 @@ THEIRS = {
     "prime": _prime,
     "tinker": _cookbook,
     "fireworks": _cookbook,
+    "tml": _tml,
     "chat-template": _transformers,
     "minimax-m3": lambda on, messages, tools: [],
 }

@@ -42,8 +42,7 @@ def main() -> None:
             continue
         each = [(case, renderer, shape, tools) for shape in shapes.SHAPES for tools in (None, shapes.TOOLS)]
         prompts, bridges = table.tally(rendered(*one) for one in each), table.tally(bridged(*one) for one in each)
-        record = {"model": case.model, "backend": "tinker", "renderer": case.renderer, "prompts": prompts, "bridges": bridges}
-        table.row(case.renderer, case.model, prompts, bridges, **record)
+        table.row(case.renderer, case.model, prompts, bridges)
     table.end()
 
 

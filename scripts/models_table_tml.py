@@ -49,8 +49,7 @@ def main() -> None:
         renderer = oracle.resolved(case.renderer, case.model, case.thinking)
         prompts, bridges = table.tally(rendered(case, renderer)), table.tally(bridged(case, renderer))
         thinking = {None: "default", True: "on", False: "off"}[case.thinking]
-        record = {"model": case.model, "backend": "tml", "renderer": case.renderer, "prompts": prompts, "bridges": bridges}
-        table.row(case.renderer, case.model, thinking, prompts, bridges, **(record if case.thinking is None else {}))
+        table.row(case.renderer, case.model, thinking, prompts, bridges)
     table.end()
     print("\n`supervised` beside upstream's `render_for_sft`: text, reasoning, two turns, a call.\n")
     beside = Table(("renderer", "model", "training sequences"))

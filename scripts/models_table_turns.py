@@ -46,9 +46,8 @@ def main() -> None:
                 continue
             found = verdicts(template, renderer, drawn(model, TURNS), renderer.get_stop_token_ids())
             right, wrong, turns = found["right"] + found["alike"], found["wrong"], found.total()
-            said = f"{right} of {turns} turns" + (f", {wrong} wrong" if wrong else "")
-            name, cells = renderer.name, (str(each) for each in (turns, right, found["flagged"], wrong))
-            table.row(model, f"{backend}:{name}", *cells, model=model, backend=backend, renderer=name, parse=said)
+            cells = (str(count) for count in (turns, right, found["flagged"], wrong))
+            table.row(model, f"{backend}:{renderer.name}", *cells)
     table.end()
 
 

@@ -152,8 +152,7 @@ def doctor(monkeypatch):
 
     from rllm_renderer_core.plugin import discovery
 
-    for module in (asking, checkup):
-        monkeypatch.setattr(module, "find", lambda: discovery.find())
+    monkeypatch.setattr(checkup, "find", lambda: discovery.find())
     monkeypatch.setattr(checkup, "_distributions", lambda names: {})
     monkeypatch.setattr(asking, "SLOW_SECONDS", 0.1)
 

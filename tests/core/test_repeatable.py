@@ -17,6 +17,7 @@ from sampling import how_many
 from served import pairs
 
 from rllm_renderer_core import RendererError, ToolCallStatus, resolve
+from rllm_renderer_core.errors import UnsupportedToolsError
 
 COUNT = how_many(25, 350)
 FEW = [
@@ -27,15 +28,26 @@ FEW = [
 TOOLS = shapes.TOOLS
 
 
+def shown_tools(renderer):
+    """The declarations, or ``None`` for a format that has no place for them."""
+    try:
+        renderer.render_ids([shapes.user("ping")], tools=TOOLS)
+    except UnsupportedToolsError:
+        return None
+    return TOOLS
+
+
 def completions(renderer, seed):
-    """Prompts and completions of the format: turns as it writes them, whole, cut, and with ids dropped, doubled or moved."""
+    """Prompts, completions and tools of the format: turns as it writes them, whole, cut, and with ids dropped, doubled or
+    moved."""
     chance = random.Random(seed)
-    prompt = renderer.render_ids([shapes.user("ping")], tools=TOOLS, add_generation_prompt=True)
+    tools = shown_tools(renderer)
+    prompt = renderer.render_ids([shapes.user("ping")], tools=tools, add_generation_prompt=True)
     turns = []
     for text, calls in (("four", []), ("", [shapes.call("look", "functions.look:0", "tea")]), (" Let me.\n", [])):
         turn = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
         try:
-            whole = renderer.render_ids([shapes.user("ping"), turn], tools=TOOLS)
+            whole = renderer.render_ids([shapes.user("ping"), turn], tools=tools)
         except RendererError:
             continue
         turns.append(whole[len(prompt) :] if whole[: len(prompt)] == prompt else whole[-24:])
@@ -52,20 +64,20 @@ def completions(renderer, seed):
                 ids.insert(at, ids[other])
             else:
                 ids[at], ids[other] = ids[other], ids[at]
-        yield prompt, ids
+        yield prompt, ids, tools
 
 
-def answer(renderer, prompt, ids):
+def answer(renderer, prompt, ids, tools):
     """All that a renderer says of a completion, as text that can be compared."""
-    parsed = renderer.parse_response(ids, tools=TOOLS, prompt_ids=prompt)
+    parsed = renderer.parse_response(ids, tools=tools, prompt_ids=prompt)
     statuses = [(dict(call), call.raw, str(call.status)) for call in parsed.tool_calls]
     new = [{"role": "tool", "content": "five", "tool_call_id": call["id"]} for call in parsed.tool_calls] or [
         shapes.user("And?")
     ]
-    bridged = renderer.try_bridge(prompt, ids, new, tools=TOOLS, previous_message=parsed.to_message())
+    bridged = renderer.try_bridge(prompt, ids, new, tools=tools, previous_message=parsed.to_message())
     history = [shapes.user("ping"), parsed.to_message(), shapes.user("And?")]
     try:
-        rendered = renderer.render_ids(history, tools=TOOLS, add_generation_prompt=True)
+        rendered = renderer.render_ids(history, tools=tools, add_generation_prompt=True)
     except RendererError as error:
         rendered = str(error)
     return json.dumps(

@@ -56,7 +56,7 @@ SEEN = {
     "renderer.render(messages)": "RenderedTokens",
     "renderer.parse_response([1])": "ParsedResponse",
     "renderer.parse_response([1]).tool_calls": "list[ToolCall]",
-    "bridged": "RenderedTokens | BridgeDeclined",
+    "bridged": "BridgedTokens | BridgeDeclined",
     "rollout.renderer": "ResolvedRenderer",
     "rollout.begin(messages)": "list[int]",
     'rollout.record([1], [-0.5], finish_reason="stop")': "ParsedResponse",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import os
 import pickle
 from collections.abc import Iterator
 from typing import Any
 
-import openai_harmony as oh
 import pytest
 import shapes
+from harmony_oracle import render as reference
 from rllm_renderer_prime import harmony
 
 from rllm_renderer_core import BridgeDeclined, TokenizerError, resolve
@@ -52,48 +51,7 @@ def renderer(tokenizer: Any, vocabulary: None) -> Any:
     return resolve(NAME, tokenizer)
 
 
-@functools.cache
-def loaded() -> Any:
-    return oh.load_harmony_encoding(oh.HarmonyEncodingName.HARMONY_GPT_OSS)
-
-
-def reference(messages: list[dict[str, Any]], tools: Any, *, opener: bool) -> list[int]:
-    """The ids of openai_harmony's own conversation renderer."""
-    encoding = loaded()
-    today = datetime.date.today().isoformat()
-    preamble = oh.SystemContent.new().with_reasoning_effort(oh.ReasoningEffort.MEDIUM).with_conversation_start_date(today)
-    written = [oh.Message.from_role_and_content(oh.Role.SYSTEM, preamble)]
-    developer = oh.DeveloperContent.new()
-    if messages[0]["role"] == "system":
-        developer = developer.with_instructions(messages[0]["content"])
-    if tools:
-        declared = [each["function"] for each in tools]
-        developer = developer.with_function_tools(
-            [oh.ToolDescription.new(each["name"], each["description"], parameters=each["parameters"]) for each in declared]
-        )
-    if tools or messages[0]["role"] == "system":
-        written.append(oh.Message.from_role_and_content(oh.Role.DEVELOPER, developer))
-    for message in messages:
-        if message["role"] == "user":
-            written.append(oh.Message.from_role_and_content(oh.Role.USER, message["content"]))
-        elif message["role"] == "assistant":
-            if message["content"]:
-                said = oh.Message.from_role_and_content(oh.Role.ASSISTANT, message["content"])
-                written.append(said.with_channel("final"))
-            for call in message.get("tool_calls", ()):
-                said = oh.Message.from_role_and_content(oh.Role.ASSISTANT, call["function"]["arguments"])
-                written.append(said.with_channel("commentary").with_recipient(f"functions.{call['function']['name']}"))
-        elif message["role"] == "tool":
-            author = {"role": "tool", "name": f"functions.{message['name']}"}
-            result = oh.Message.from_author_and_content(author, message["content"])
-            written.append(result.with_recipient("assistant").with_channel("commentary"))
-    conversation = oh.Conversation.from_messages(written)
-    if opener:
-        return list(encoding.render_conversation_for_completion(conversation, oh.Role.ASSISTANT))
-    return list(encoding.render_conversation(conversation))
-
-
-@pytest.mark.parametrize("shape", shapes.SHAPES[:-1], ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", shapes.SHAPES, ids=lambda shape: shape.name)
 def test_render_and_bridge_equal_harmony(shape: shapes.Shape, renderer: Any, tokenizer: Any) -> None:
     messages = [*shapes.OPENING, shape.assistant, *shape.new]
     for tools in (None, shapes.TOOLS):

@@ -195,7 +195,7 @@ def test_arguments_as_text_and_as_a_mapping(each: Any, prime: Callable[..., Any]
         assert '{"b":1,"a":[true,null]}' in text
     elif each.family not in ("gemma4", "qwen3.5"):
         assert "[true, null]" in text or "[true,null]" in text
-    if each.family != "qwen3.5":  # its official template prints Python's literals: see docs/models.md
+    if each.family != "qwen3.5":  # its official template prints Python's literals: see docs/models-in-detail.md
         assert "True" not in text and "None" not in text
     with pytest.raises(MessageError, match="message 2"):
         ids('{"q": tea}')

@@ -1,5 +1,5 @@
 """Families whose vocabulary is in no package: on a stand-in vocabulary with their control tokens, a bridge must put behind a
-turn what the same renderer's full render puts there. Their templates aren't compared: see docs/models.md."""
+turn what the same renderer's full render puts there. Their templates aren't compared: see docs/models-in-detail.md."""
 
 from __future__ import annotations
 

@@ -85,6 +85,10 @@ def _official(model: str, backend: str, name: str, tokenizer: Any) -> shapes.Tex
 
         cases = [case for case in fireworks_oracle.DEFAULTS if (case.renderer, case.model) == (name, model)]
         return fireworks_oracle.reference(cases[0]) if cases else None
+    if backend == "tml" and model == "deepseek-ai/DeepSeek-V4-Flash":
+        return _official(model, "fireworks", "deepseek_v4", tokenizer)
+    if backend == "tml" and model.startswith("openai/"):
+        return _official(model, "tinker", "gpt_oss_medium_reasoning", tokenizer)
     if getattr(tokenizer, "chat_template", None) is None:
         return None
     if backend == "tinker":
@@ -111,7 +115,7 @@ def _changed(text_of: shapes.TextOf, change: Callable[[str], str]) -> shapes.Tex
 
 
 def _without_dates(text: str) -> str:
-    """tinker's llama3 leaves out the template's header with dates, on purpose (see docs/models.md)."""
+    """tinker's llama3 leaves out the template's header with dates, on purpose (see docs/models-in-detail.md)."""
     return re.sub(r"Cutting Knowledge Date: .*\nToday Date: .*\n\n", "", text, count=1)
 
 

@@ -1,4 +1,4 @@
-"""``supervised`` against upstream's ``render_for_sft``: the differences are those that docs/models.md lists, and no others."""
+"""``supervised`` against upstream's ``render_for_sft``: the differences that docs/models-in-detail.md lists, and no others."""
 
 from __future__ import annotations
 

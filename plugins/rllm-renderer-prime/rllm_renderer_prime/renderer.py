@@ -16,7 +16,7 @@ from rllm_renderer_core.types import Message, ParsedResponse, RenderedTokens
 from .corrections import Numbered, Rewrite, corrections_for, opener_for
 from .families import Variant, family_of
 from .parsing import Parser
-from .refusals import bridgeable, refuse_messages, refuse_tools
+from .refusals import refuse_messages, refuse_tools
 from .turn_ends import GemmaResponses, TurnEnd
 
 Ids = list[int]
@@ -35,7 +35,7 @@ class PrimeRenderer:
         self.upstream = upstream
         self.variant = variant
         self.tokenizer = tokenizer
-        family = family_of(variant.family)
+        self._family = family = family_of(variant.family)
         self._stops = frozenset(upstream.get_stop_token_ids())
         # Harmony's reasoning is a channel, not a pair of markers; TurnEnd finds a stop inside it.
         marked = family.reasons and variant.family != "gpt-oss"
@@ -96,8 +96,8 @@ class PrimeRenderer:
 
     def _prepared(self, messages: Sequence[Message], tools: Sequence[Any] | None) -> tuple[list[Any], list[Numbered] | None]:
         """See ``_rewritten``; raises for what the format or upstream would drop."""
-        refuse_messages(messages, self.variant)
-        refuse_tools(tools, self.variant)
+        refuse_messages(messages, self._family, self.variant.family)
+        refuse_tools(tools, self._family, self.variant.family)
         return self._rewritten(list(messages), self._in_render)
 
     def _rewritten(self, messages: list[Any], rewrites: list[Rewrite]) -> tuple[list[Any], list[Numbered] | None]:
@@ -157,7 +157,7 @@ class PrimeRenderer:
         prompt, sampled = _as_list(previous_prompt_ids), _as_list(previous_completion_ids)
         if any(media in prompt for media in self._media_ids):
             raise BridgeDeclined("the previous prompt has media, whose data a bridge doesn't get")
-        new = bridgeable(new_messages, previous_message, self.variant)
+        new = self._end.ordered(new_messages, previous_message)
         closed = self._end.closed(prompt, sampled, new)
         given, numbered = self._rewritten(new, self._in_bridge)
         if self._gemma is not None:

@@ -1,4 +1,4 @@
-"""The close of the turn that was sampled: what the bridge must find there, and what upstream writes there."""
+"""The close of the turn that was sampled: what may follow, what the bridge must find there, and what upstream writes there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rllm_renderer_core.errors import BridgeDeclined
+from rllm_renderer_core.normal_form.pairing import in_call_order, places_among
+from rllm_renderer_core.types import Message
 
 from .families import Variant, family_of
 
@@ -16,20 +18,52 @@ ROLE_TAGS = {"user": "<|user|>", "tool": "<|observation|>", "system": "<|system|
 
 
 class TurnEnd:
-    """Checks how C ends before upstream's bridge, and what upstream made of it afterwards."""
+    """Checks what follows a turn, and how C ends, before upstream's bridge; and what upstream made of it afterwards."""
 
     def __init__(self, variant: Variant, stops: frozenset[int], encode: Encode) -> None:
+        self._family, self._name = family_of(variant.family), variant.family
         self._stops = stops
         self._tags: dict[int, str] = {}
         self._endoftext: int | None = None
         self._harmony: dict[str, int] = {}
-        if family_of(variant.family).tag_stops:
+        if self._family.tag_stops:
             self._tags = {encode(tag)[0]: role for role, tag in ROLE_TAGS.items()}
             self._endoftext = encode("<|endoftext|>")[0]
         if variant.family == "gpt-oss":
             self._harmony = {text: encode(f"<|{text}|>")[0] for text in ("start", "channel", "message", "end", "constrain")}
             self._analysis = encode("<|channel|>analysis")
             self._recipient = encode(" to")
+
+    def ordered(self, messages: Sequence[Message], previous: Message | None) -> list[dict[str, Any]]:
+        """The new messages of a bridge, in the order in which the format writes them.
+
+        Raises:
+            BridgeDeclined: For what upstream would guess or lose.
+        """
+        family, name = self._family, self._name
+        for index, message in enumerate(messages):
+            role = message["role"]
+            if family.roles and role not in family.roles:
+                raise BridgeDeclined(f"new message {index} has the role {role!r}, which {name} doesn't have")
+            if family.no_system_in_bridge and role in ("system", "developer"):
+                raise BridgeDeclined(f"new message {index} is a {role} message: {family.no_system_in_bridge}")
+            if role == "tool" and family.identity == "name" and not message.get("name"):
+                raise BridgeDeclined(f"new message {index} (tool): {name} writes the tool's name, which isn't known")
+            if role == "tool" and family.identity == "id" and not message.get("tool_call_id"):
+                raise BridgeDeclined(f"new message {index} (tool): {name} writes the call's id, which isn't known")
+        new = [dict(message) for message in messages]
+        results = [index for index, message in enumerate(new) if message["role"] == "tool"]
+        if len(results) < 2:
+            return new
+        if family.one_call:
+            raise BridgeDeclined(f"{name} has one call a turn, and there are {len(results)} results")
+        if not family.ordered:
+            return new
+        calls = [call.get("id") or None for call in (previous or {}).get("tool_calls") or ()]
+        places = places_among(calls, [new[index].get("tool_call_id") for index in results])
+        if places is None or len(places) != len(calls):
+            raise BridgeDeclined(f"{name} writes results in the order of their calls, which isn't known")
+        return in_call_order(new, places)
 
     def closed(self, prompt: Ids, sampled: Ids, new: Sequence[dict[str, Any]]) -> Ids:
         """C through its stop, or all of it where it was cut off.
