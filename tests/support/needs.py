@@ -6,6 +6,7 @@ wasn't proven for that.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import shutil
 from collections.abc import Callable
@@ -69,8 +70,13 @@ NEEDS = {
     "ray": Need(lambda: not _installed("ray"), "training sequences on a Ray cluster", "make test-ray"),
     "trl": Need(
         lambda: not _installed("trl", "accelerate", "datasets", "torch"),
-        "GRPO steps of TRL, and that its log-probabilities are those that were sampled with",
+        "that TRL's GRPOTrainer takes what rollout_func samples",
         "pip install trl",
+    ),
+    "trl-steps": Need(
+        lambda: not _installed("trl") or (importlib.metadata.version("trl").startswith("1.15.") and not _installed("triton")),
+        "GRPO steps, and log-probabilities, at TRL 1.15",
+        "Triton, without which TRL 1.15 computes no log-probabilities; 1.16 does",
     ),
     "jmespath": Need(
         lambda: not _installed("jmespath"),

@@ -14,7 +14,7 @@ from tiny_trainer import add, scripted, sum_of_two, tiny_model, tiny_trainer
 
 from rllm_renderer_core import resolve
 
-pytestmark = pytest.mark.needs("trl")
+pytestmark = pytest.mark.needs("trl", "trl-steps")
 MODELS = real_tokenizers.here("Qwen/Qwen3-8B", "zai-org/GLM-4.5", "MiniMaxAI/MiniMax-M3")
 
 

@@ -67,6 +67,7 @@ def trained(row, at=0):
     return [token for token, kept in zip(row["completion_ids"][at], row["env_mask"][at], strict=True) if kept]
 
 
+@pytest.mark.needs("trl-steps")
 def test_two_steps_with_a_real_tool(tmp_path):
     script = sum_of_two(renderer())
     run = Run(tmp_path, script, steps=2, model=tiny_model(renderer().tokenizer))
