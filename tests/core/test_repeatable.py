@@ -14,10 +14,9 @@ import real_tokenizers
 import shapes
 from parse_formats import QWEN, served, xml
 from sampling import how_many
-from served import pairs
+from served import pairs, shown_tools
 
 from rllm_renderer_core import RendererError, ToolCallStatus, resolve
-from rllm_renderer_core.errors import UnsupportedToolsError
 
 COUNT = how_many(25, 350)
 FEW = [
@@ -26,15 +25,6 @@ FEW = [
     ("openai/gpt-oss-20b", "prime"),
 ]  # fmt: skip
 TOOLS = shapes.TOOLS
-
-
-def shown_tools(renderer):
-    """The declarations, or ``None`` for a format that has no place for them."""
-    try:
-        renderer.render_ids([shapes.user("ping")], tools=TOOLS)
-    except UnsupportedToolsError:
-        return None
-    return TOOLS
 
 
 def completions(renderer, seed):

@@ -8,10 +8,10 @@ import pathlib
 import pytest
 import real_tokenizers
 import shapes
-from served import pairs
+from served import pairs, shown_tools
 from toy import ToyRenderer
 
-from rllm_renderer_core import ContractError, Renderer, RendererTraits, resolve
+from rllm_renderer_core import ContractError, Renderer, RendererError, RendererTraits, resolve
 from rllm_renderer_core.testing import wrap
 
 PROTOCOL = {name for name in vars(Renderer) if not name.startswith("_")}
@@ -40,14 +40,18 @@ def test_nothing_else_is_read(model, backend):
     watched = Watched(resolve(model, tokenizer, backend=backend, parity="off").upstream)
     renderer = wrap(watched, tokenizer)
     messages = [shapes.user("ping")]
-    prompt = renderer.render_ids(messages, tools=shapes.TOOLS, add_generation_prompt=True)
+    tools = shown_tools(renderer)
+    prompt = renderer.render_ids(messages, tools=tools, add_generation_prompt=True)
     renderer.render([*messages, {"role": "assistant", "content": "four"}])
     call = {"role": "assistant", "content": "", "tool_calls": [shapes.call("look", "functions.look:0")]}
-    sampled = renderer.render_ids([*messages, call], tools=shapes.TOOLS)[len(prompt) :]
-    parsed = renderer.parse_response(sampled, tools=shapes.TOOLS, prompt_ids=prompt)
-    renderer.parse_response(sampled[: len(sampled) // 2], tools=shapes.TOOLS, prompt_ids=prompt)
+    try:
+        sampled = renderer.render_ids([*messages, call], tools=tools)[len(prompt) :]
+    except RendererError:  # a format without calls
+        sampled = renderer.render_ids([*messages, {"role": "assistant", "content": "four"}])[len(prompt) :]
+    parsed = renderer.parse_response(sampled, tools=tools, prompt_ids=prompt)
+    renderer.parse_response(sampled[: len(sampled) // 2], tools=tools, prompt_ids=prompt)
     results = [shapes.result("look", each["id"], "five") for each in parsed.tool_calls] or [shapes.user("And?")]
-    renderer.try_bridge(prompt, sampled, results, tools=shapes.TOOLS, previous_message=parsed.to_message())
+    renderer.try_bridge(prompt, sampled, results, tools=tools, previous_message=parsed.to_message())
     renderer.get_stop_token_ids(), renderer.get_stop_strings(), renderer.why_no_tool_calls
     assert watched.read <= PROTOCOL | {"traits"}
 

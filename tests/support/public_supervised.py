@@ -25,7 +25,7 @@ Messages = list[dict[str, Any]]
 FORMS = [
     public_turns.Form(empty, as_text, parts)
     for parts, as_text, empty in itertools.product((False, True), (False, True), ("", None))
-]
+] + [public_turns.Form(blocks=True), public_turns.Form(as_text=True, blocks=True)]
 
 
 @dataclass

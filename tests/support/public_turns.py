@@ -42,11 +42,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Form:
-    """How messages are handed to the template: what stands for no content beside calls, arguments, contents as parts."""
+    """How messages are handed to the template: what stands for no content beside calls, arguments, contents as parts, an
+    assistant's reasoning and text as blocks (Apertus)."""
 
     empty: str | None = ""
     as_text: bool = False
     parts: bool = False
+    blocks: bool = False
 
 
 def turns(tokenizer: Any) -> Iterator[Turn]:
@@ -168,4 +170,7 @@ def _formed(message: dict[str, Any], form: Form) -> dict[str, Any]:
         out |= {"content": message["content"] or form.empty, "tool_calls": calls}
     if form.parts and isinstance(out["content"], str):
         out["content"] = [{"type": "text", "text": out["content"]}]
+    if form.blocks and message["role"] == "assistant":
+        texts = {"thoughts": out.pop("reasoning_content", None), "response": message["content"]}
+        out["content"] = {"blocks": [{"type": kind, "text": text} for kind, text in texts.items() if text]}
     return out

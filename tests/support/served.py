@@ -9,8 +9,10 @@ from typing import Any
 
 import real_tokenizers
 import sampling
+import shapes
 
 from rllm_renderer_core import RendererError, RendererWarning, resolve, select_backend
+from rllm_renderer_core.errors import UnsupportedToolsError
 
 BACKENDS = ("prime", "tinker", "tml", "fireworks", "minimax-m3", "chat-template")
 ONE_A_FORMAT = (
@@ -64,3 +66,12 @@ def resolved(model: str, backend: str | None = None, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RendererWarning)
         return resolve(model, real_tokenizers.load(model), backend=backend, parity="off", **options)
+
+
+def shown_tools(renderer):
+    """The declarations, or ``None`` for a format that has no place for them."""
+    try:
+        renderer.render_ids([shapes.user("ping")], tools=shapes.TOOLS)
+    except UnsupportedToolsError:
+        return None
+    return shapes.TOOLS
