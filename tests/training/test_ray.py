@@ -16,8 +16,9 @@ import pytest
 SCRIPT = """
 import json
 import ray, ray.data
-from rllm_renderer_core import resolve, supervised
+from rllm_renderer_core import resolve
 from rllm_renderer_cli.options import load_tokenizer
+from rllm_renderer_training import supervised
 from rllm_renderer_training.bulk.mapper import SupervisedMapper
 
 MODEL = "Qwen/Qwen3.6-35B-A3B"
