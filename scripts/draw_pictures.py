@@ -76,12 +76,10 @@ def draw_drift(colors: dict[str, str], ids: dict[str, list[int]]) -> Any:
         for at, token in enumerate(ids[name]):
             wrong = token != ids["sampled"][at]
             box(axes, 0.05 + at * 1.02, top - 0.4, token, tokenizer, colors["wrong" if wrong else "id"], colors)
+        axes.text(6.29, top - 0.75, "...", color=colors["text"], fontsize=14, ha="center")
         if name == "bridged":
-            axes.text(6.29, top - 0.75, "...", color=colors["text"], fontsize=14, ha="center")
             for at, token in enumerate(ids["appended"]):
                 box(axes, 6.5 + at * 0.95, top - 0.4, token, tokenizer, colors["new"], colors, width=0.9)
-        else:
-            axes.text(6.29, top - 0.75, "...", color=colors["text"], fontsize=14, ha="center")
     return figure
 
 

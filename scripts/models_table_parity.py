@@ -42,7 +42,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(measured_with("renderers", "tinker-cookbook", "transformers"))
     table = Table(HEADER)
-    registered = sorted(load_backends()[0], key=lambda each: (-each.backend.priority, each.plugin, each.order))
+    registered = load_backends().registered
     for model, source in real_tokenizers.MODELS.items():
         if real_tokenizers.missing(model):
             continue

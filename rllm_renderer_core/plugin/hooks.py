@@ -91,7 +91,8 @@ class HookSpec:
 
     @hookspec(firstresult=True)
     def rllm_renderer_detect(self, query: Query, backends: Sequence[Registered]) -> Detected | None:
-        """Find the renderer of a tokenizer whose name no backend covers. ``None``: nothing can be said."""
+        """Find the renderer of a tokenizer whose name no backend covers, among backends in order of priority. ``None``: nothing
+        can be said."""
 
     @hookspec(firstresult=True)
     def rllm_renderer_judge(self, renderer: Any, query: Query, backends: Sequence[Registered]) -> Judgement | None:

@@ -187,10 +187,10 @@ def test_metadata_of_the_core_that_is_stale_or_absent(monkeypatch, alone):
     from rllm_renderer_cli.doctor import checkup
 
     monkeypatch.undo()
-    monkeypatch.setattr(checkup, "_version", lambda name: "0.0.1")
+    monkeypatch.setattr(checkup, "installed_version", lambda name: "0.0.1")
     (stale,) = checkup._core_metadata()
     assert stale.problem and "0.0.1" in stale.what and stale.fix
-    monkeypatch.setattr(checkup, "_version", lambda name: "")
+    monkeypatch.setattr(checkup, "installed_version", lambda name: "")
     (absent,) = checkup._core_metadata()
     assert not absent.problem
 

@@ -15,14 +15,6 @@ MODEL = "Qwen/Qwen3-8B"
 
 
 @pytest.fixture(scope="module")
-def shown():
-    values = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-        exec(block, values)
-    return values
-
-
-@pytest.fixture(scope="module")
 def renderer():
     if reason := real_tokenizers.missing(MODEL):
         pytest.skip(reason)

@@ -14,7 +14,6 @@ from rllm_renderer_core import resolve
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "pictures"
-PAGE = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
 MODEL = "Qwen/Qwen3-8B"
 THEMES = ("light", "dark")
 
@@ -26,12 +25,9 @@ def described(name):
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_picture_of_drift_has_the_ids_that_the_renderer_gives(theme):
+def test_the_picture_of_drift_has_the_ids_that_the_renderer_gives(theme, shown):
     if reason := real_tokenizers.missing(MODEL):
         pytest.skip(reason)
-    shown: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-        exec(block, shown)
     prompt, completion = shown["P"], shown["C"]
     renderer = resolve(MODEL, real_tokenizers.load(MODEL))
     message = renderer.parse_response(completion, prompt_ids=prompt).to_message()

@@ -52,7 +52,7 @@ def command(
         why_not = refusal(query, budget)
         if why_not is not None:
             raise BadInput(why_not)
-        for asked in sorted(load_backends().registered, key=lambda one: (-one.backend.priority, one.plugin, one.order)):
+        for asked in load_backends().registered:
             tried += try_all(asked, query, budget, say)
     winner = next((candidate for candidate in tried if candidate.passed), None)
     name = request.model or "model"

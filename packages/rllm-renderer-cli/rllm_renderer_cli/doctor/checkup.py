@@ -19,7 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from rllm_renderer_core.plugin.discovery import find, plugins
+from rllm_renderer_core.plugin.discovery import find, installed_version, plugins
 from rllm_renderer_core.plugin.distributions import CORE_DISTRIBUTION, KNOWN_PLUGINS, OWN, install_command
 from rllm_renderer_core.plugin.hooks import PluginInfo
 from rllm_renderer_core.version import __version__
@@ -64,7 +64,8 @@ def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = 
     watched = list(loads(loaded))  # first: what a module prints, it prints once
     states = plugins(check=True)
     upstream = {
-        plugin.name: {name: _version(name) for each in plugin.registered for name in each.backend.upstream} for plugin in loaded
+        plugin.name: {name: installed_version(name) or "" for each in plugin.registered for name in each.backend.upstream}
+        for plugin in loaded
     }
     checkup = CheckUp(platform.python_version(), __version__, environment(), states, upstream)
     for backend in (each.backend for plugin in loaded for each in plugin.registered):
@@ -96,13 +97,6 @@ def examine(*, imports: bool = True, model: str | None = None, tokenizer: Any = 
     return checkup
 
 
-def _version(distribution: str) -> str:
-    try:
-        return str(importlib_metadata.version(distribution))
-    except importlib_metadata.PackageNotFoundError:
-        return ""
-
-
 def _distributions(upstream: set[str]) -> dict[str, list[Any]]:
     """The core, all plugins and what they wrap, by name, each with every copy of its metadata in the order of ``sys.path``."""
     wanted = {canonicalize_name(name) for name in (CORE_DISTRIBUTION, *KNOWN_PLUGINS.values(), *upstream)}
@@ -129,7 +123,7 @@ def _place(dist: Any) -> str:
 
 
 def _core_metadata() -> Iterator[Finding]:
-    version = _version(CORE_DISTRIBUTION)
+    version = installed_version(CORE_DISTRIBUTION)
     if not version:
         yield Finding(f"{CORE_DISTRIBUTION} runs from a source tree: pip doesn't know of it", "pip install -e .", problem=False)
     elif version != __version__:
@@ -225,7 +219,7 @@ def _requirements(name: str, dist: Any) -> Iterator[Finding]:
             continue
         wanted, bare = canonicalize_name(requirement.name), f"{requirement.name}{requirement.specifier}"
         # The core may run from a source tree, without metadata: its own version is what counts.
-        version = __version__ if wanted == CORE_DISTRIBUTION else _version(requirement.name)
+        version = __version__ if wanted == CORE_DISTRIBUTION else installed_version(requirement.name)
         fix = install_command(wanted, option="--upgrade") if wanted in OWN else f"pip install '{bare}'"
         if not version:
             yield Finding(f"{name} {dist.version} needs {bare}, which isn't installed", fix)

@@ -91,18 +91,12 @@ class Detection:
     complete: bool = True  # whether there was time for all that should be tried
 
 
-def detect(registered: Iterable[Registered], query: Query, *, budget: Budget | None = None) -> Detection:
+def detect(registered: Sequence[Registered], query: Query, *, budget: Budget | None = None) -> Detection:
     """The renderer whose ids equal the tokenizer's chat template, with options of the query that it must honour, all but
-    ``renderer``. The search stops when the budget is spent."""
-    registered = by_priority(registered)
+    ``renderer``. Backends are tried in the order given, by priority; the search stops when the budget is spent."""
     key = query.model, *((each.backend.name, each.distribution, each.version) for each in registered)
     known = remembered(query.tokenizer, "detections", options_of(query))
     return once(known, key, lambda: _detect(registered, query, budget or Budget()), lambda made: made.complete)
-
-
-def by_priority(registered: Iterable[Registered]) -> list[Registered]:
-    """Backends in the order in which they are tried."""
-    return sorted(registered, key=lambda each: (-each.backend.priority, each.plugin, each.order))
 
 
 def _detect(registered: Sequence[Registered], query: Query, budget: Budget) -> Detection:

@@ -21,7 +21,7 @@ from rllm_renderer_core.renderer.sources import LENGTH
 
 from ..reasons import reason_of
 from .comparison import Budget, parity, template_renderer
-from .detection import MAY_REFUSE, Tried, by_priority, passing
+from .detection import MAY_REFUSE, Tried, passing
 from .faults import faults_of
 from .probes import PROBES
 from .report import Outcome, ParityReport, describe
@@ -57,7 +57,7 @@ class TemplateJudgement:
             return None
         if not (report.differences or self._refuses_shown_tools(report)):
             return None
-        for tried in passing(by_priority(self.backends), self.query, budget):
+        for tried in passing(self.backends, self.query, budget):
             if tried.name != self._name and (tried.coverage.has_bridge or not need_bridge):
                 assert tried.report is not None
                 why = f"{tried.report.summary()}, where {self._name}, {resolution.reason}, is {report.summary()}"
@@ -127,7 +127,7 @@ class TemplateJudgement:
         aren't asked, so that what they wrap isn't imported for a warning."""
         own = self.renderer.backend
         least = next((one.backend.priority for one in self.backends if one.backend.name == own), None)
-        asked = [one for one in by_priority(self.backends) if least is not None and one.backend.priority >= least]
+        asked = [one for one in self.backends if least is not None and one.backend.priority >= least]
         asked.sort(key=lambda one: one.backend.name != own)
         for unnamed in (False, True):
             for tried in passing(asked, replace(self.query, model="") if unnamed else self.query, budget):
